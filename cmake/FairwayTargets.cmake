@@ -1,0 +1,32 @@
+# One static library per folder of src/, linked exactly as docs/architecture.md allows (the layering test reads the includes).
+
+add_library(fairway_options INTERFACE)
+target_compile_features(fairway_options INTERFACE cxx_std_20)
+target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# No fast-math anywhere: NaN must stay NaN, and the same source must give the same bits. -ffp-contract=off keeps the
+# reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
+target_compile_options(fairway_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off
+  $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>)
+
+# fairway_library(name DEPS fairway_base …): every .cpp of the calling folder, or those listed after SOURCES.
+function(fairway_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC fairway_options ${ARG_DEPS})
+endfunction()
+
+# fairway_test(DEPS …): the .cpp files of the calling folder under tests/ become one executable, its cases known to ctest.
+function(fairway_test)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_executable(${folder}_test ${sources})
+  target_include_directories(${folder}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${folder}_test PRIVATE
+    FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")
+  target_link_libraries(${folder}_test PRIVATE ${ARG_DEPS} GTest::gmock_main)
+  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${folder})
+endfunction()
