@@ -1,0 +1,23 @@
+// Second half of Muon (spec §8.1.7): lr = base·StepScalar::learning_rate_scale, W ← W(1 − lr·wd) − lr·√max(1, R/C)·o.
+#pragma once
+
+#include "ops/op.h"
+#include "ops/step_scalars.h"
+
+namespace fairway {
+
+struct MuonApply {
+  static constexpr std::string_view name = "muon_apply";
+  static constexpr bool differentiable = false;
+  double learning_rate = 0, weight_decay = 0;
+  struct In {
+    Tensor param;    // (n, R, C) read and written
+    Tensor o;        // (n, R, C)
+    Tensor scalars;  // f64 (kStepScalars)
+  };
+  using Out = None;
+  using Saved = None;
+  OpPlan plan(const In&) const;
+};
+
+}  // namespace fairway

@@ -1,0 +1,101 @@
+// Shape rules, workspaces and flop counts of the ops around matrix products and attention.
+#include "ops/all_ops.h"
+#include "ops/chunks.h"
+
+namespace fairway {
+namespace {
+
+Spec like(const Tensor& x, Shape shape) { return {shape, x.spec.dtype}; }
+
+void require_matrix(const Tensor& w, int64_t columns, std::string_view op, const char* what) {
+  require(w.spec.shape.rank == 2 && w.dim(1) == columns, op,
+          std::string(what) + " must be (·, " + std::to_string(columns) + ") but is " + w.spec.shape.text());
+}
+
+double product_flops(int64_t m, int64_t n, int64_t k) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
+size_t bytes_of(const Tensor& like_this, int64_t count) { return static_cast<size_t>(count) * size_of(like_this.spec.dtype); }
+
+}  // namespace
+
+OpPlan ProjectedEmbed::plan(const In& in) const {
+  require(in.tokens.spec.dtype == DType::i32, name, "tokens must be i32");
+  require(in.table.spec.shape.rank == 2 && (index == Index::token || in.table.dim(0) >= 2), name,
+          "table must be (R, d), R >= 2 for bigrams");
+  require_matrix(in.proj, in.table.dim(1), name, "proj");
+  require(in.scale.numel() == 1, name, "scale must be one number");
+  const int64_t rows = in.tokens.numel(), width = in.table.dim(1), out = in.proj.dim(0);
+  require(index == Index::token || (row_length > 0 && rows % row_length == 0), name, "rows must be whole sequences");
+  return {.out = {like(in.proj, {rows, out})},
+          .saved = {like(in.proj, {rows, width})},
+          .backward_workspace = bytes_of(in.proj, out * width + rows * width),
+          .flops = product_flops(rows, out, width)};
+}
+
+OpPlan QkvProject::plan(const In& in) const {
+  const int64_t rows = in.x.rows(), width = in.x.cols();
+  require_matrix(in.weight_q, width, name, "weight_q");
+  require_matrix(in.weight_k, width, name, "weight_k");
+  require_matrix(in.weight_v, width, name, "weight_v");
+  const int64_t q = in.weight_q.dim(0), k = in.weight_k.dim(0), v = in.weight_v.dim(0);
+  return {.out = {like(in.x, {rows, q}), like(in.x, {rows, k}), like(in.x, {rows, v})},
+          .flops = product_flops(rows, q + k + v, width)};
+}
+
+OpPlan Attention::plan(const In& in) const {
+  const int64_t rows = in.q.rows();
+  require(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, name, "kv_heads must divide heads");
+  require(in.q.cols() % heads == 0 && in.q.cols() / heads * kv_heads == in.k.cols() && in.k.spec == in.v.spec &&
+              in.k.rows() == rows,
+          name, "q, k and v must have the same rows and head size");
+  require(row_length > 0 && rows % row_length == 0, name, "rows must be whole sequences");
+  if (in.segment_start)
+    require(in.segment_start.spec.dtype == DType::i32 && in.segment_start.numel() == rows, name,
+            "segment_start must be i32 (M)");
+  // Transposed copies of k and v, and partial gradients of one query head per kv head.
+  const size_t kv = bytes_of(in.k, in.k.numel()), q = bytes_of(in.q, in.q.numel());
+  return {.out = {in.q.spec},
+          .saved = {like(in.q, {rows, heads})},
+          .forward_workspace = 2 * kv + (size_t{1} << 20),
+          .backward_workspace = 4 * kv + 2 * q + (size_t{4} << 20),
+          .flops = 2.0 * static_cast<double>(rows) * static_cast<double>(row_length) * static_cast<double>(in.q.cols())};
+}
+
+OpPlan ProjectResidual::plan(const In& in) const {
+  require_matrix(in.weight, in.h.cols(), name, "weight");
+  const int64_t rows = in.h.rows(), out = in.weight.dim(0);
+  require(in.scale.numel() == out, name, "scale must have one number per output");
+  if (in.x) require(in.x.rows() == rows && in.x.cols() == out, name, "x must be (M, N) but is " + in.x.spec.shape.text());
+  return {.out = {like(in.h, {rows, out})},
+          .backward_workspace = 2 * bytes_of(in.h, in.weight.numel()),
+          .flops = product_flops(rows, out, in.h.cols())};
+}
+
+OpPlan Mlp::plan(const In& in) const {
+  const int64_t rows = in.m.rows(), width = in.m.cols();
+  require_matrix(in.up, width, name, "up");
+  const int64_t hidden = in.up.dim(0);
+  require_matrix(in.down, hidden, name, "down");
+  require(in.down.dim(0) == width && in.scale.numel() == width, name, "down must be (D, F) and scale (D)");
+  if (in.x) require(in.x.spec == in.m.spec, name, "x must match m");
+  const Spec hidden_spec = like(in.m, {rows, hidden});
+  return {.out = {in.m.spec},
+          .saved = {hidden_spec, hidden_spec},
+          .backward_workspace = bytes_of(in.m, 2 * width * hidden + rows * hidden),
+          .flops = 2 * product_flops(rows, hidden, width)};
+}
+
+OpPlan SoftcapCrossEntropy::plan(const In& in) const {
+  require_matrix(in.table, in.x.cols(), name, "table");
+  const int64_t rows = in.x.rows(), vocab = in.table.dim(0);
+  require(in.targets.spec.dtype == DType::i32 && in.targets.numel() == rows, name, "targets must be i32 (M)");
+  require(cap > 0, name, "cap must be positive");
+  return {.out = {like(in.x, {1}), like(in.x, {rows})},
+          .saved = {like(in.x, {rows, vocab}), like(in.x, {rows})},
+          .backward_workspace = bytes_of(in.x, rows * vocab),
+          .flops = product_flops(rows, vocab, in.x.cols())};
+}
+
+}  // namespace fairway

@@ -1,0 +1,27 @@
+// Scaled RMSNorm without weights: y = scale·x·r, r = (mean(x²) + eps)^(−½) over the last axis (spec §4.5, §6.2).
+#pragma once
+
+#include "ops/op.h"
+
+namespace fairway {
+
+inline constexpr double kRmsEps = 1.1920928955078125e-7;  // 2⁻²³; a larger one would shrink the small initial embeddings
+
+struct RmsNorm {
+  static constexpr std::string_view name = "rms_norm";
+  static constexpr bool differentiable = true;
+  double scale = 1;
+  double eps = kRmsEps;
+  struct In {
+    Tensor x;  // (M, D)
+  };
+  struct Out {
+    Tensor y;  // (M, D)
+  };
+  struct Saved {
+    Tensor rstd;  // (M) the r of each row
+  };
+  OpPlan plan(const In&) const;
+};
+
+}  // namespace fairway

@@ -1,0 +1,26 @@
+// Input-dependent smear (spec A.2): y_t = e_t + λ·σ(w·e_t[0:W])·e_{t−1} where t > 0 and tokens[t] is not BOS; else y_t = e_t.
+#pragma once
+
+#include "ops/op.h"
+
+namespace fairway {
+
+struct SmearGateInput {
+  static constexpr std::string_view name = "smear_gate_input";
+  static constexpr bool differentiable = true;
+  int64_t row_length = 0;  // T
+  int32_t bos = 1;         // documents do not leak into each other
+  struct In {
+    Tensor tokens;  // i32 (M)
+    Tensor e;       // (M, D)
+    Tensor weight;  // (W), W <= D
+    Tensor lambda;  // (1)
+  };
+  struct Out {
+    Tensor y;  // (M, D)
+  };
+  using Saved = None;
+  OpPlan plan(const In&) const;
+};
+
+}  // namespace fairway
