@@ -1,0 +1,79 @@
+// Where a recipe comes from: the built-in texts, a file, the command line.
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "recipe/recipe.h"
+#include "recipe/spelling.h"
+
+namespace fairway {
+namespace {
+
+constexpr size_t kMaxRecipeBytes = size_t{1} << 20;
+
+std::string read_recipe_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxRecipeBytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (!file.eof() && file.fail())) {
+    throw InputError(fmt::format("{}: cannot be read; expected a TOML recipe", path));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxRecipeBytes) {
+    throw InputError(fmt::format("{}: longer than {} bytes; expected a TOML recipe", path, kMaxRecipeBytes));
+  }
+  return text;
+}
+
+[[noreturn]] void refuse_name(std::string_view name) {
+  std::vector<std::string> names;
+  for (const BuiltinRecipe& recipe : builtin_recipes()) names.emplace_back(recipe.name);
+  throw InputError(
+      fmt::format("recipe \"{}\": no file of that name and no built-in recipe; the nearest built-in one is \"{}\" (all: {})",
+                  name.substr(0, 200), nearest(name, names), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> overrides) {
+  const auto builtins = builtin_recipes();
+  const auto found =
+      std::find_if(builtins.begin(), builtins.end(), [&](const BuiltinRecipe& r) { return r.name == name_or_path; });
+  Recipe recipe;
+  if (found != builtins.end()) {
+    recipe = parse_recipe(found->text, fmt::format("built-in recipe {}", found->name));
+  } else {
+    const std::string path(name_or_path);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) refuse_name(name_or_path);
+    if (std::filesystem::is_directory(path, error)) {
+      throw InputError(fmt::format("{}: is a folder; expected a TOML recipe or a built-in name", path));
+    }
+    recipe = parse_recipe(read_recipe_file(path), path);
+  }
+  for (const std::string& change : overrides) apply_override(recipe, change);
+  validate(recipe, name_or_path);
+  return recipe;
+}
+
+std::string recipe_hash(const Recipe& recipe) {
+  const std::string text = to_toml(recipe);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned length = 0;
+  const int done = EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
+  FAIRWAY_ASSERT(done == 1 && length == 32, "SHA-256 of a recipe");
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + length, ""));
+}
+
+ScheduleClock schedule_clock(const Recipe& recipe) {
+  const ScheduleClock asked = recipe.optim.schedule.clock;
+  if (asked != ScheduleClock::automatic) return asked;
+  return recipe.train.steps > 0 ? ScheduleClock::steps : ScheduleClock::time;
+}
+
+}  // namespace fairway

@@ -1,0 +1,198 @@
+// TOML to recipe structs. The only file that sees toml++; its exceptions become InputError with file, line and key.
+#define TOML_HEADER_ONLY 1
+// Nesting is bounded because toml++ parses and destroys values recursively.
+#define TOML_MAX_NESTED_VALUES 16
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <concepts>
+
+#include "base/error.h"
+#include "recipe/recipe.h"
+#include "recipe/spelling.h"
+
+namespace fairway {
+namespace {
+
+constexpr size_t kMaxLine = 1000;
+constexpr int64_t kMaxDotsPerLine = 48;  // dotted keys nest too, one table per dot
+constexpr size_t kMaxListEntries = 256;
+
+std::string clipped(std::string_view text) {
+  constexpr size_t kShown = 60;
+  std::string out;
+  for (const char c : text.substr(0, kShown)) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
+  return text.size() > kShown ? out + "…" : out;
+}
+
+std::string shown(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  if (const auto* text = node.as_string()) return fmt::format("\"{}\"", clipped(text->get()));
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return "a date or time";
+}
+
+std::string range_text(Between range) { return fmt::format("from {} to {}", range.least, range.most); }
+
+// Fills one struct from one TOML table: known keys through visit(), then a look for keys that visit() never asked for.
+class Reader {
+ public:
+  Reader(const toml::table& table, std::string prefix, std::string_view source)
+      : table_(table), prefix_(std::move(prefix)), source_(source) {}
+
+  template <class T>
+  static void read(T& into, const toml::table& table, const std::string& prefix, std::string_view source) {
+    Reader reader(table, prefix, source);
+    T::visit(into, reader);
+    reader.refuse_unknown();
+  }
+
+  template <class T>
+  void table(std::string_view name, T& value, std::string_view) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    if (!node->is_table()) refuse(name, *node, "a table");
+    read(value, *node->as_table(), prefix_ + std::string(name) + ".", source_);
+  }
+
+  void key(std::string_view name, int64_t& value, Between range, std::string_view) {
+    if (const toml::node* node = find(name)) value = integer(name, *node, range);
+  }
+
+  void key(std::string_view name, double& value, Between range, std::string_view) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    if (!node->is_number()) refuse(name, *node, "a number " + range_text(range));
+    const double number =
+        node->is_integer() ? static_cast<double>(node->as_integer()->get()) : node->as_floating_point()->get();
+    if (!(number >= range.least && number <= range.most)) refuse(name, *node, "a number " + range_text(range));
+    value = number == 0 ? 0 : number;  // -0 would dump differently from 0
+  }
+
+  void key(std::string_view name, bool& value, std::string_view) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    if (!node->is_boolean()) refuse(name, *node, "true or false");
+    value = node->as_boolean()->get();
+  }
+
+  void key(std::string_view name, std::vector<int64_t>& value, Between range, std::string_view) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    const toml::array* list = node->as_array();
+    if (list == nullptr || list->size() > kMaxListEntries) refuse(name, *node, "a list of at most 256 integers");
+    value.clear();
+    for (const toml::node& entry : *list) value.push_back(integer(name, entry, range));
+  }
+
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  void key(std::string_view name, Enum& value, std::string_view) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    constexpr auto& names = EnumNames<Enum>::names;
+    const auto found = node->is_string() ? std::find(names.begin(), names.end(), node->as_string()->get()) : names.end();
+    if (found == names.end()) refuse(name, *node, fmt::format("one of \"{}\"", fmt::join(names, "\", \"")));
+    value = static_cast<Enum>(found - names.begin());
+  }
+
+ private:
+  const toml::node* find(std::string_view name) {
+    known_.push_back(name);
+    return table_.get(name);
+  }
+
+  int64_t integer(std::string_view name, const toml::node& node, Between range) const {
+    const std::string wanted = "an integer " + range_text(range);
+    if (!node.is_integer()) refuse(name, node, wanted);
+    const int64_t number = node.as_integer()->get();
+    if (number < static_cast<int64_t>(range.least) || number > static_cast<int64_t>(range.most)) refuse(name, node, wanted);
+    return number;
+  }
+
+  void refuse_unknown() const {
+    for (const auto& [key, node] : table_) {
+      if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
+      const std::string typed = prefix_ + std::string(key.str());
+      std::vector<std::string> keys;
+      for (const KeyInfo& info : recipe_keys()) keys.push_back(info.key);
+      throw InputError(fmt::format("{}: unknown key \"{}\"; the nearest key is \"{}\"", place(key.source()), clipped(typed),
+                                   nearest(typed, keys)));
+    }
+  }
+
+  [[noreturn]] void refuse(std::string_view name, const toml::node& node, const std::string& wanted) const {
+    throw InputError(fmt::format("{}: {}{} = {}, expected {}", place(node.source()), prefix_, name, shown(node), wanted));
+  }
+
+  std::string place(const toml::source_region& region) const {
+    return region.begin.line > 0 ? fmt::format("{}:{}", source_, region.begin.line) : std::string(source_);
+  }
+
+  const toml::table& table_;
+  std::string prefix_;
+  std::string_view source_;
+  std::vector<std::string_view> known_;
+};
+
+void refuse_long_lines(std::string_view text, std::string_view source) {
+  for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view content = text.substr(begin, end - begin);
+    if (content.size() > kMaxLine || std::count(content.begin(), content.end(), '.') > kMaxDotsPerLine) {
+      throw InputError(fmt::format("{}:{}: the line has {} characters; a recipe's lines have at most {}, and at most {} dots",
+                                   source, line, content.size(), kMaxLine, kMaxDotsPerLine));
+    }
+    begin = end + 1;
+  }
+}
+
+toml::table parse_toml(std::string_view text, std::string_view source) {
+  refuse_long_lines(text, source);
+  try {
+    return toml::parse(text, std::string(source));
+  } catch (const toml::parse_error& error) {
+    throw InputError(fmt::format("{}:{}:{}: not valid TOML: {}", source, error.source().begin.line, error.source().begin.column,
+                                 clipped(error.description())));
+  }
+}
+
+}  // namespace
+
+Recipe parse_recipe(std::string_view text, std::string_view source) {
+  Recipe recipe;
+  Reader::read(recipe, parse_toml(text, source), "", source);
+  return recipe;
+}
+
+void apply_override(Recipe& recipe, std::string_view key_equals_value) {
+  const std::string source = "--set " + clipped(key_equals_value);
+  const size_t equals = key_equals_value.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    throw InputError(source + ": expected key=value, for example optim.matrix.lr=0.02");
+  }
+  const std::string key(key_equals_value.substr(0, equals));
+  const std::string value(key_equals_value.substr(equals + 1));
+  const bool plain_key =
+      std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
+  if (!plain_key) throw InputError(source + ": expected a dotted key before \"=\", for example optim.matrix.lr");
+  toml::table table;
+  try {
+    table = parse_toml(key + " = " + value + "\n", source);
+  } catch (const InputError&) {
+    // A word needs no quotes on the command line: --set model.smear=input.
+    const bool word =
+        !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!word) throw;
+    table = parse_toml(key + " = \"" + value + "\"\n", source);
+  }
+  Recipe changed = recipe;
+  Reader::read(changed, table, "", source);
+  recipe = changed;
+}
+
+}  // namespace fairway

@@ -1,0 +1,66 @@
+// A recipe: everything that decides a run, as plain structs. Read from TOML (a file or a built-in name), changed by
+// --set, checked as a whole, and dumped in one canonical form whose hash opens every run record.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recipe/model_recipe.h"
+#include "recipe/optim_recipe.h"
+#include "recipe/score_recipe.h"
+#include "recipe/train_recipe.h"
+
+namespace fairway {
+
+struct Recipe {
+  DataRecipe data;
+  ModelRecipe model;
+  TrainRecipe train;
+  OptimRecipe optim;
+  AverageRecipe average;
+  QuantRecipe quant;
+  ScoreRecipe score;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.table("data", self.data, "training batches");
+    fields.table("model", self.model, "architecture");
+    fields.table("train", self.train, "length and pieces of the run");
+    fields.table("optim", self.optim, "optimizers");
+    fields.table("average", self.average, "weight averaging");
+    fields.table("quant", self.quant, "quantization");
+    fields.table("score", self.score, "scoring");
+  }
+  bool operator==(const Recipe&) const = default;
+};
+
+// A built-in name or the path of a TOML file, then `key=value` overrides in order, then validate(). Throws InputError.
+Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> overrides = {});
+
+// TOML text to a recipe, keys that are not given at their defaults; `source` names the text in errors. Does not validate().
+Recipe parse_recipe(std::string_view text, std::string_view source);
+void apply_override(Recipe& recipe, std::string_view key_equals_value);
+
+// Refuses combinations that no run could use, with a sentence naming the keys and their values.
+void validate(const Recipe& recipe, std::string_view source);
+
+// Every key with its resolved value, in declaration order; parse_recipe gives the same recipe back.
+std::string to_toml(const Recipe& recipe);
+std::string recipe_hash(const Recipe& recipe);  // SHA-256 of to_toml, 64 hexadecimal digits
+
+// What measures progress once "auto" is resolved: time or steps.
+ScheduleClock schedule_clock(const Recipe& recipe);
+
+struct KeyInfo {
+  std::string key, type, default_value, allowed, help;
+};
+std::vector<KeyInfo> recipe_keys();
+
+struct BuiltinRecipe {
+  std::string_view name, summary, text;  // summary: the file's first comment line
+};
+std::span<const BuiltinRecipe> builtin_recipes();
+
+}  // namespace fairway
