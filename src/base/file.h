@@ -1,0 +1,52 @@
+// Files: reading with sentences for errors, and writing so that a reader sees the old file or the whole new one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fairway {
+
+// A regular file open for reading. Absent or unreadable: InputError naming the path and the system's reason.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&& other) noexcept;
+
+  int descriptor() const { return fd_; }
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size() const;
+  size_t read_some(void* out, size_t bytes) const;                 // 0 at the end
+  size_t read_at(void* out, size_t bytes, uint64_t offset) const;  // fewer than asked only at the end
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// Writes beside `path` under a temporary name; commit() syncs and renames. Without commit nothing of it stays.
+// Failures (full disk, no permission) are WorkErrors naming the path.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void write_at(const void* data, size_t bytes, uint64_t offset);  // the place of write() does not move
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int fd_ = -1;
+};
+
+std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 32);
+void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
+
+}  // namespace fairway
