@@ -1,0 +1,31 @@
+// What a SentencePiece model file holds, read by our own parser of the protobuf wire format. The library trusts tables inside
+// the file (the normaliser's double array is walked without bounds), so every model is checked here before it is handed over.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fairway {
+
+enum class PieceType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
+
+struct Piece {
+  std::string text;
+  float score = 0;
+  PieceType type = PieceType::normal;
+};
+
+struct ModelFile {
+  std::vector<Piece> pieces;
+  int model_type = 1;  // 1 unigram, 2 BPE
+  bool byte_fallback = false;
+};
+
+// Throws InputError naming `name`, the byte and what was expected there.
+ModelFile parse_model_file(std::string_view bytes, const std::string& name);
+
+bool is_valid_utf8(std::string_view text);
+
+}  // namespace fairway

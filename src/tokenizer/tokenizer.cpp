@@ -1,0 +1,72 @@
+#include "tokenizer/tokenizer.h"
+
+#include <fmt/core.h>
+#include <sentencepiece_processor.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+
+namespace sentencepiece::logging {
+void SetMinLogLevel(int level);  // exported by the library, declared in a header it does not install
+}
+
+namespace fairway {
+
+Tokenizer::Tokenizer() = default;
+Tokenizer::~Tokenizer() = default;
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  constexpr uint64_t kMaxModelBytes = uint64_t{256} << 20;
+  return from_bytes(read_file(path, kMaxModelBytes), path.string());
+}
+
+Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
+  constexpr int kSilent = 3;
+  sentencepiece::logging::SetMinLogLevel(kSilent);
+  Tokenizer tokenizer;
+  tokenizer.name_ = name;
+  tokenizer.pieces_ = parse_model_file(bytes, name).pieces;
+  tokenizer.processor_ = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  const auto status = tokenizer.processor_->LoadFromSerializedProto(bytes);
+  if (!status.ok()) throw InputError(fmt::format("{}: not a usable SentencePiece model: {}", name, status.ToString()));
+  tokenizer.sha256_ = sha256_hex(bytes);
+  tokenizer.bytes_ = std::move(bytes);
+  return tokenizer;
+}
+
+const Piece& Tokenizer::piece(int id) const {
+  FAIRWAY_ASSERT(id >= 0 && id < vocab(), "a piece outside the vocabulary was asked for");
+  return pieces_[static_cast<size_t>(id)];
+}
+
+int Tokenizer::find(std::string_view piece) const {
+  for (int id = 0; id < vocab(); ++id)
+    if (pieces_[static_cast<size_t>(id)].text == piece) return id;
+  return -1;
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<int>& ids) const {
+  const auto status = processor_->Encode({text.data(), text.size()}, &ids);
+  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not encode a text: {}", name_, status.ToString()));
+}
+
+std::vector<int> Tokenizer::encode(std::string_view text) const {
+  std::vector<int> ids;
+  encode(text, ids);
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const int> ids) const {
+  for (const int id : ids)
+    if (id < 0 || id >= vocab())
+      throw InputError(fmt::format("{}: token {} is outside its vocabulary of {}", name_, id, vocab()));
+  std::string text;
+  const auto status = processor_->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not decode tokens: {}", name_, status.ToString()));
+  return text;
+}
+
+}  // namespace fairway

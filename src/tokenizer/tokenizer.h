@@ -1,0 +1,48 @@
+// A SentencePiece BPE tokenizer (spec §1.2): text to ids and back, the pieces, and the model's SHA-256 as its identity.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/model_file.h"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace fairway {
+
+inline constexpr int kPadId = 0, kBosId = 1, kEosId = 2, kUnknownId = 3;
+
+// Immutable after loading; encode and decode may be called from many threads at once.
+class Tokenizer {
+ public:
+  static Tokenizer load(const std::filesystem::path& path);
+  static Tokenizer from_bytes(std::string bytes, const std::string& name = "tokenizer");
+  ~Tokenizer();
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+
+  int vocab() const { return static_cast<int>(pieces_.size()); }
+  const Piece& piece(int id) const;
+  int find(std::string_view piece) const;  // -1 when absent
+
+  void encode(std::string_view text, std::vector<int>& ids) const;  // replaces `ids`; neither BOS nor EOS is added
+  std::vector<int> encode(std::string_view text) const;
+  std::string decode(std::span<const int> ids) const;  // InputError for an id outside the vocabulary
+
+  const std::string& sha256() const { return sha256_; }
+  const std::string& bytes() const { return bytes_; }  // the model file itself
+
+ private:
+  Tokenizer();
+  std::string name_, bytes_, sha256_;
+  std::vector<Piece> pieces_;
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+};
+
+}  // namespace fairway
