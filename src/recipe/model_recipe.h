@@ -8,20 +8,20 @@
 
 namespace fairway {
 
-enum class Smear : uint8_t { none, constant, input };  // §4.3; A.2
-enum class Skip : uint8_t { none, additive, gated };   // §4.4; §4.10
-enum class AttnGate : uint8_t { none, sparse };        // A.3
+enum class SmearKind : uint8_t { none, constant, input };  // §4.3; A.2
+enum class SkipKind : uint8_t { none, additive, gated };   // §4.4; §4.10
+enum class AttnGateKind : uint8_t { none, sparse };        // A.3
 
 template <>
-struct EnumNames<Smear> {
+struct EnumNames<SmearKind> {
   static constexpr std::array<std::string_view, 3> names{"none", "static", "input"};
 };
 template <>
-struct EnumNames<Skip> {
+struct EnumNames<SkipKind> {
   static constexpr std::array<std::string_view, 3> names{"none", "additive", "gated"};
 };
 template <>
-struct EnumNames<AttnGate> {
+struct EnumNames<AttnGateKind> {
   static constexpr std::array<std::string_view, 2> names{"none", "sparse"};
 };
 
@@ -115,9 +115,9 @@ struct ModelRecipe {
   double softcap = 30;
   bool layer_scale = true;
   int64_t xsa_first_layer = -1;
-  Smear smear = Smear::none;
-  Skip skip = Skip::none;
-  AttnGate attn_gate = AttnGate::none;
+  SmearKind smear = SmearKind::none;
+  SkipKind skip = SkipKind::none;
+  AttnGateKind attn_gate = AttnGateKind::none;
   RopeRecipe rope;
   BigramRecipe bigram;
   ValueEmbedRecipe value_embed;

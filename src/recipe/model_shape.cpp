@@ -28,13 +28,13 @@ std::vector<ParamInfo> parameter_table(const ModelRecipe& m) {
   const auto add = [&table](const char* name, std::vector<int64_t> shape, ParamRole role) {
     table.push_back({name, std::move(shape), role});
   };
-  if (m.attn_gate == AttnGate::sparse) add("block.attn_gate", {L, H, kGateInputs}, scalar);
-  if (m.skip != Skip::none && skip_count(m) > 0) {
+  if (m.attn_gate == AttnGateKind::sparse) add("block.attn_gate", {L, H, kGateInputs}, scalar);
+  if (m.skip != SkipKind::none && skip_count(m) > 0) {
     add("skip.weight", {skip_count(m), D}, scalar);
-    if (m.skip == Skip::gated) add("skip.gate", {skip_count(m), D}, scalar);
+    if (m.skip == SkipKind::gated) add("skip.gate", {skip_count(m), D}, scalar);
   }
-  if (m.smear == Smear::constant) add("smear.gate", {D}, scalar);
-  if (m.smear == Smear::input) {
+  if (m.smear == SmearKind::constant) add("smear.gate", {D}, scalar);
+  if (m.smear == SmearKind::input) {
     add("smear.weight", {kGateInputs}, scalar);
     add("smear.lambda", {1}, scalar);
   }

@@ -6,14 +6,14 @@
 
 namespace fairway {
 
-enum class NewtonSchulz : uint8_t { ns5, polar5, turbo4 };      // coefficient sets of §8.2
+enum class NewtonSchulzSet : uint8_t { ns5, polar5, turbo4 };   // coefficient sets of §8.2
 enum class PostNorm : uint8_t { none, rows, rows_columns };     // §8.3, after the iterations
 enum class ScheduleStyle : uint8_t { iterations, fraction };    // §10.2 A and B
 enum class ScheduleClock : uint8_t { automatic, time, steps };  // what measures a run's progress
 enum class AverageUse : uint8_t { none, ema, swa };             // which weights a run ends with
 
 template <>
-struct EnumNames<NewtonSchulz> {
+struct EnumNames<NewtonSchulzSet> {
   static constexpr std::array<std::string_view, 3> names{"ns5", "polar5", "turbo4"};
 };
 template <>
@@ -39,8 +39,7 @@ struct MatrixRecipe {
   double momentum = 0.99;
   double momentum_start = 0.92;
   int64_t momentum_warmup_steps = 1500;
-  bool nesterov = true;
-  NewtonSchulz newton_schulz = NewtonSchulz::ns5;
+  NewtonSchulzSet newton_schulz = NewtonSchulzSet::ns5;
   bool row_norm = false;
   bool aol = false;
   PostNorm post_norm = PostNorm::none;
@@ -54,7 +53,6 @@ struct MatrixRecipe {
     fields.key("momentum", self.momentum, Between{0, 0.999999}, "momentum after its warm-up");
     fields.key("momentum_start", self.momentum_start, Between{0, 0.999999}, "momentum at step 0");
     fields.key("momentum_warmup_steps", self.momentum_warmup_steps, Between{0, 1e9}, "steps of linear momentum warm-up");
-    fields.key("nesterov", self.nesterov, "look ahead by one momentum step");
     fields.key("newton_schulz", self.newton_schulz, "coefficients of the orthogonalising iteration");
     fields.key("row_norm", self.row_norm, "normalise the rows of the update first (MuonEq-R)");
     fields.key("aol", self.aol, "rescale rows by their Gram sums before iterating (Turbo-Muon)");

@@ -35,9 +35,9 @@ void check_sizes(const ModelRecipe& m, const Checker& check) {
   check.require(m.xsa_first_layer < m.layers, "model.xsa_first_layer = {} is not below model.layers = {}", m.xsa_first_layer,
                 m.layers);
   check.require(m.bigram.rows != 1, "model.bigram.rows = 1 leaves no row to hash into; give 0 (off) or at least 2");
-  check.require(m.smear != Smear::input || m.dim >= kGateInputs,
+  check.require(m.smear != SmearKind::input || m.dim >= kGateInputs,
                 "model.smear = \"input\" reads {} channels, but model.dim = {}", kGateInputs, m.dim);
-  check.require(m.attn_gate != AttnGate::sparse || m.dim >= kGateInputs,
+  check.require(m.attn_gate != AttnGateKind::sparse || m.dim >= kGateInputs,
                 "model.attn_gate = \"sparse\" reads {} channels, but model.dim = {}", kGateInputs, m.dim);
   // Far above any published model; it keeps a mistyped size from asking for all memory there is.
   constexpr int64_t kMostParameters = int64_t{1} << 34;

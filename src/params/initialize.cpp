@@ -1,0 +1,133 @@
+#include "params/initialize.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/rng.h"
+
+namespace fairway {
+namespace {
+
+// The published weights pass once through bf16 before they become f32.
+float through_bf16(double value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
+}
+
+uint64_t stream_of(std::string_view name) {
+  uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+  for (char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3ULL;
+  return hash;
+}
+
+double dot(const double* a, const double* b, int64_t n) {
+  double lanes[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int j = 0; j < 8; ++j) lanes[j] += a[i + j] * b[i + j];
+  }
+  for (; i < n; ++i) lanes[0] += a[i] * b[i];
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
+
+// Gram–Schmidt with one re-orthogonalisation ("twice is enough"); vectors are rows of length n.
+void orthonormalize(std::vector<double>& v, int64_t count, int64_t n) {
+  for (int64_t i = 0; i < count; ++i) {
+    double* row = &v[static_cast<size_t>(i * n)];
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int64_t j = 0; j < i; ++j) {
+        const double* done = &v[static_cast<size_t>(j * n)];
+        const double along = dot(row, done, n);
+        for (int64_t k = 0; k < n; ++k) row[k] -= along * done[k];
+      }
+    }
+    const double inverse = 1 / std::sqrt(dot(row, row, n));
+    for (int64_t k = 0; k < n; ++k) row[k] *= inverse;
+  }
+}
+
+void fill_normal(const Tensor& tensor, double std_deviation, uint64_t seed) {
+  Rng rng(seed, stream_of("normal") ^ static_cast<uint64_t>(tensor.numel()));
+  float* data = tensor.as<float>();
+  for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = through_bf16(std_deviation * rng.normal());
+}
+
+void fill_constant(const Tensor& tensor, double value) {
+  std::fill_n(tensor.as<float>(), tensor.numel(), static_cast<float>(value));
+}
+
+// Initial value of a tensor without matrix structure.
+void fill_vector(const ParamBank& bank, const ModelRecipe& model, uint64_t seed) {
+  const std::string& name = bank.info.name;
+  if (name == "embed.token") return fill_normal(bank.value, model.embed_init_std, seed);
+  if (name == "value_embed.table") return fill_normal(bank.value, model.value_embed.init_std, seed + 1);
+  if (name == "block.q_gain") return fill_constant(bank.value, model.q_gain_init);
+  if (name == "bigram.scale") return fill_constant(bank.value, model.bigram.scale_init);
+  if (name == "value_embed.scale") return fill_constant(bank.value, model.value_embed.scale_init);
+  if (name == "lane.resid") return fill_constant(bank.value, model.lanes.resid_init);
+  if (name == "lane.post") return fill_constant(bank.value, model.lanes.post_init);
+  if (name == "block.attn_scale" || name == "block.mlp_scale" || name == "skip.weight" || name == "value_embed.layer_scale") {
+    return fill_constant(bank.value, 1);
+  }
+  fill_constant(bank.value, 0);  // bigram.table, skip.gate, smear.*, block.attn_gate
+  if (name == "block.resid_mix") {
+    for (int64_t layer = 0; layer < bank.value.dim(0); ++layer) fill_constant(bank.value.slice(layer).slice(0), 1);
+  }
+}
+
+// Matrices of a bank that start orthogonal: queries, keys, values, up-projections and the small projections. Output projections
+// start at zero, so that every block starts as the identity.
+int64_t orthogonal_count(const std::string& name, int64_t matrices) {
+  if (name == "bank.qo") return matrices / 2;
+  if (name == "bank.down") return 0;
+  return matrices;
+}
+
+}  // namespace
+
+void fill_orthogonal(float* matrix, int64_t rows, int64_t cols, uint64_t seed, uint64_t stream) {
+  const int64_t count = std::min(rows, cols), length = std::max(rows, cols);
+  std::vector<double> vectors(static_cast<size_t>(count * length));
+  Rng rng(seed, stream);
+  for (double& value : vectors) value = rng.normal();
+  orthonormalize(vectors, count, length);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t at = rows > cols ? c * length + r : r * length + c;
+      matrix[r * cols + c] = through_bf16(vectors[static_cast<size_t>(at)]);
+    }
+  }
+}
+
+void initialize(ParamStore& params, const ModelRecipe& model, uint64_t seed, ThreadPool& pool) {
+  struct Matrix {
+    float* data;
+    int64_t rows, cols;
+    uint64_t stream;
+  };
+  std::vector<Matrix> matrices;
+  for (const ParamBank& bank : params.banks()) {
+    const std::string& name = bank.info.name;
+    const bool is_bank = name.starts_with("bank."), is_projection = name == "bigram.proj" || name == "value_embed.proj";
+    if (!is_bank && !is_projection) {
+      fill_vector(bank, model, seed);
+      continue;
+    }
+    const int64_t count = is_bank ? bank.value.dim(0) : 1, rows = bank.value.dim(is_bank ? 1 : 0), cols = bank.value.cols();
+    fill_constant(bank.value, 0);
+    for (int64_t i = 0; i < orthogonal_count(name, count); ++i) {
+      matrices.push_back({bank.value.as<float>() + i * rows * cols, rows, cols, stream_of(name) + static_cast<uint64_t>(i)});
+    }
+  }
+  pool.parallel_for(static_cast<int64_t>(matrices.size()), [&](int64_t i) {
+    const Matrix& m = matrices[static_cast<size_t>(i)];
+    fill_orthogonal(m.data, m.rows, m.cols, seed, m.stream);
+  });
+}
+
+}  // namespace fairway

@@ -1,0 +1,41 @@
+// The model's parameters: one tensor per kind with all layers stacked, values in one flat arena and gradients in another, so
+// that clipping, averaging, saving and reducing are each one pass.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "recipe/model_shape.h"
+#include "tensor/arena.h"
+
+namespace fairway {
+
+struct ParamBank {
+  ParamInfo info;
+  Tensor value;
+  Tensor grad;  // absent in a store without gradients
+};
+
+class ParamStore {
+ public:
+  enum class Gradients : uint8_t { none, kept };
+  ParamStore(const std::vector<ParamInfo>& table, Gradients, DType real = DType::f32);
+
+  const std::vector<ParamBank>& banks() const { return banks_; }
+  bool has(std::string_view name) const;
+  const ParamBank& bank(std::string_view name) const;  // asserts that it exists
+  // Everything at once, including the zero padding between banks.
+  Tensor flat_values() const { return flat_values_; }
+  Tensor flat_grads() const { return flat_grads_; }
+  std::vector<ParamInfo> table() const;
+
+ private:
+  Arena values_;
+  Arena grads_;
+  std::vector<ParamBank> banks_;
+  Tensor flat_values_, flat_grads_;
+};
+
+Shape shape_of(const ParamInfo&);  // a scalar is [1]
+
+}  // namespace fairway
