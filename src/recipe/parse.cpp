@@ -38,14 +38,19 @@ std::string shown(const toml::node& node) {
 
 std::string range_text(Between range) { return fmt::format("from {} to {}", range.least, range.most); }
 
+struct Source {
+  std::string_view name;
+  bool has_lines;  // false for a command-line override
+};
+
 // Fills one struct from one TOML table: known keys through visit(), then a look for keys that visit() never asked for.
 class Reader {
  public:
-  Reader(const toml::table& table, std::string prefix, std::string_view source)
+  Reader(const toml::table& table, std::string prefix, Source source)
       : table_(table), prefix_(std::move(prefix)), source_(source) {}
 
   template <class T>
-  static void read(T& into, const toml::table& table, const std::string& prefix, std::string_view source) {
+  static void read(T& into, const toml::table& table, const std::string& prefix, Source source) {
     Reader reader(table, prefix, source);
     T::visit(into, reader);
     reader.refuse_unknown();
@@ -130,12 +135,12 @@ class Reader {
   }
 
   std::string place(const toml::source_region& region) const {
-    return region.begin.line > 0 ? fmt::format("{}:{}", source_, region.begin.line) : std::string(source_);
+    return source_.has_lines ? fmt::format("{}:{}", source_.name, region.begin.line) : std::string(source_.name);
   }
 
   const toml::table& table_;
   std::string prefix_;
-  std::string_view source_;
+  Source source_;
   std::vector<std::string_view> known_;
 };
 
@@ -165,7 +170,7 @@ toml::table parse_toml(std::string_view text, std::string_view source) {
 
 Recipe parse_recipe(std::string_view text, std::string_view source) {
   Recipe recipe;
-  Reader::read(recipe, parse_toml(text, source), "", source);
+  Reader::read(recipe, parse_toml(text, source), "", Source{source, true});
   return recipe;
 }
 
@@ -175,11 +180,13 @@ void apply_override(Recipe& recipe, std::string_view key_equals_value) {
   if (equals == std::string_view::npos || equals == 0) {
     throw InputError(source + ": expected key=value, for example optim.matrix.lr=0.02");
   }
-  const std::string key(key_equals_value.substr(0, equals));
+  std::string key(key_equals_value.substr(0, equals));
+  key.erase(key.find_last_not_of(' ') + 1);
   const std::string value(key_equals_value.substr(equals + 1));
   const bool plain_key =
       std::all_of(key.begin(), key.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
-  if (!plain_key) throw InputError(source + ": expected a dotted key before \"=\", for example optim.matrix.lr");
+  if (!plain_key || key.empty()) throw InputError(source + ": expected a dotted key before \"=\", for example optim.matrix.lr");
+  if (value.find('\n') != std::string::npos) throw InputError(source + ": expected a value on one line");
   toml::table table;
   try {
     table = parse_toml(key + " = " + value + "\n", source);
@@ -191,7 +198,7 @@ void apply_override(Recipe& recipe, std::string_view key_equals_value) {
     table = parse_toml(key + " = \"" + value + "\"\n", source);
   }
   Recipe changed = recipe;
-  Reader::read(changed, table, "", source);
+  Reader::read(changed, table, "", Source{source, false});
   recipe = changed;
 }
 
