@@ -1,0 +1,20 @@
+// Kernels for AVX-512 (F, DQ, VL, BW). Compiled with flags of its own (see CMakeLists.txt).
+#include "ops/cpu/isa/kernels.h"
+
+namespace fairway::cpu {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr int kMr = 14, kNv = 2;  // 28 of 32 registers
+constexpr int kMaxK = 512;
+#define FAIRWAY_VECTOR_REGISTER "v"
+
+#include "ops/cpu/isa/table.inl"
+
+}  // namespace
+
+extern const KernelTable avx512_kernels;
+// Constant-initialised: no code of this unit may run before CPUID has been asked.
+constinit const KernelTable avx512_kernels = make_table("avx512");
+
+}  // namespace fairway::cpu

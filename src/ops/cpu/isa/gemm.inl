@@ -1,0 +1,101 @@
+// Single-precision matrix multiplication after Goto: panels of A (kMr rows) against panels of B (kNv vectors wide).
+// Every element of a chunk is one chain of multiply-adds over k from zero, wherever its tile lies, so tiling never changes
+// bits.
+
+constexpr int kNr = kNv * kLanes;
+constexpr int kRowStride = kMaxK + 16;  // inside a row panel of A; the 16 keeps rows out of one cache set
+
+// acc[i][j] += sum over p of A(i, p) * B(p, j). A(i, p) is a[i * stride + p] by rows, a[p * stride + i] by columns.
+template <int kRows, int kVecs, bool kByColumn>
+FAIRWAY_INLINE void accumulate(vec (&acc)[kRows][kVecs], int64_t k, const float* a, int64_t stride, const float* b,
+                               int64_t ldb) {
+  for (int64_t p = 0; p < k; ++p) {
+    vec right[kVecs];
+#pragma GCC unroll 16
+    for (int j = 0; j < kVecs; ++j) right[j] = load(b + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const vec left = splat(kByColumn ? a[i] : a[i * stride]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kVecs; ++j) acc[i][j] += left * right[j];
+    }
+    a += kByColumn ? stride : 1;
+    b += ldb;
+  }
+}
+
+// The edge of C and everything beyond C = (C +) acc goes through a tile in memory, one row at a time.
+__attribute__((noinline)) void finish_tile(const GemmBlock& g, const float* tile, int64_t row, int64_t col, int64_t rows,
+                                           int64_t cols) {
+  const Epilogue& e = g.epilogue;
+  const EpilogueKind kind = g.last ? e.kind : EpilogueKind::none;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; j += kLanes) {
+      const int64_t count = cols - j;
+      float* c = g.c + (row + i) * g.ldc + col + j;
+      vec acc = load(tile + i * kNr + j);
+      if (g.load_c) acc += load_first(c, count);
+      switch (kind) {
+        case EpilogueKind::none: break;
+        case EpilogueKind::scale_residual: {
+          if (e.scale) acc *= load_first(e.scale + col + j, count);
+          acc += load_first(e.other + (row + i) * e.ld_other + col + j, count);
+          break;
+        }
+        case EpilogueKind::leaky_relu2: {
+          const vec slope = acc * (acc > vec{} ? splat(2.0f) : splat(2.0f * e.slope * e.slope));
+          store_first(e.second + (row + i) * e.ld_second + col + j, slope, count);
+          acc = slope * acc * 0.5f;
+          break;
+        }
+        case EpilogueKind::multiply: acc *= load_first(e.other + (row + i) * e.ld_other + col + j, count); break;
+      }
+      store_first(c, acc, count);
+    }
+  }
+}
+
+template <bool kByColumn>
+__attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, const float* b, int64_t row, int64_t col) {
+  const int64_t rows = min64(kMr, g.m - row), cols = min64(kNr, g.n - col);
+  float* c = g.c + row * g.ldc + col;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int j = 0; j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
+  }
+  vec acc[kMr][kNv] = {};
+  accumulate<kMr, kNv, kByColumn>(acc, g.k, a, kByColumn ? kMr : kRowStride, b, kNr);
+  const bool plain = rows == kMr && cols == kNr && !(g.last && g.epilogue.kind != EpilogueKind::none);
+  const vec alpha = splat(g.alpha);
+  alignas(64) float tile[kMr * kNr];
+  float* out = plain ? c : tile;
+  const int64_t ld = plain ? g.ldc : kNr;
+  if (plain && g.load_c) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kMr; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kNv; ++j) store(out + i * ld + j * kLanes, load(out + i * ld + j * kLanes) + alpha * acc[i][j]);
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kMr; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kNv; ++j) store(out + i * ld + j * kLanes, alpha * acc[i][j]);
+  }
+  if (!plain) finish_tile(g, tile, row, col, rows, cols);
+}
+
+// One panel of B stays in the first cache while the panels of A pass by from the second.
+void gemm_block(const GemmBlock& g) {
+  for (int64_t col = 0; col < g.n; col += kNr) {
+    const float* b = g.b + col * g.k;
+    for (int64_t row = 0; row < g.m; row += kMr) {
+      const float* a = g.a + row / kMr * (kMr * kRowStride);
+      if (g.a_by_column) {
+        compute_tile<true>(g, a, b, row, col);
+      } else {
+        compute_tile<false>(g, a, b, row, col);
+      }
+    }
+  }
+}

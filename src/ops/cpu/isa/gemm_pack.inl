@@ -1,0 +1,88 @@
+// Packing for gemm.inl: panels are read front to back by the kernels, so strides and edges are dealt with here.
+
+FAIRWAY_INLINE void copy(const float* from, float* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(to + i, load(from + i));
+  for (; i < count; ++i) to[i] = from[i];
+}
+FAIRWAY_INLINE void fill_zero(float* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = 0;
+}
+
+// A[M,K]: a panel is kMr rows of kRowStride.
+void pack_a_rows(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) {
+  for (int64_t row = 0; row < count; ++row) {
+    copy(a + row * lda, packed + (row / kMr) * (kMr * kRowStride) + (row % kMr) * kRowStride, k);
+  }
+  for (int64_t row = count; row % kMr; ++row) {
+    fill_zero(packed + (row / kMr) * (kMr * kRowStride) + (row % kMr) * kRowStride, k);
+  }
+}
+
+// A[K,M]: a panel is k columns of kMr.
+void pack_a_columns(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) {
+  for (int64_t p = 0; p < k; ++p) {
+    const float* from = a + p * lda;
+    float* to = packed + p * kMr;
+    int64_t row = 0;
+    for (; row + kMr <= count; row += kMr, to += kMr * kRowStride) {
+      for (int i = 0; i < kMr; ++i) to[i] = from[row + i];
+    }
+    if (row < count) {
+      for (int i = 0; i < kMr; ++i) to[i] = row + i < count ? from[row + i] : 0.0f;
+    }
+  }
+}
+
+// B[K,N]: a panel is k rows of kNr.
+void pack_b_columns(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) {
+  for (int64_t p = 0; p < k; ++p) {
+    const float* from = b + p * ldb;
+    float* to = packed + p * kNr;
+    int64_t col = 0;
+    for (; col + kNr <= count; col += kNr, to += k * kNr) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kNv; ++j) store(to + j * kLanes, load(from + col + j * kLanes));
+    }
+    if (col < count) {
+      for (int j = 0; j < kNr; ++j) to[j] = col + j < count ? from[col + j] : 0.0f;
+    }
+  }
+}
+
+// to[j * to_stride + i] = from[i * from_stride + j] for i, j < 4.
+FAIRWAY_INLINE void transpose4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  quad r[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const unaligned_quad*>(from + i * from_stride);
+  const quad t0 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), t1 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const quad t2 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7), t3 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  *reinterpret_cast<unaligned_quad*>(to) = __builtin_shufflevector(t0, t1, 0, 1, 4, 5);
+  *reinterpret_cast<unaligned_quad*>(to + to_stride) = __builtin_shufflevector(t0, t1, 2, 3, 6, 7);
+  *reinterpret_cast<unaligned_quad*>(to + 2 * to_stride) = __builtin_shufflevector(t2, t3, 0, 1, 4, 5);
+  *reinterpret_cast<unaligned_quad*>(to + 3 * to_stride) = __builtin_shufflevector(t2, t3, 2, 3, 6, 7);
+}
+
+// to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < cols.
+void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t cols, float* to, int64_t to_stride) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    int64_t j = 0;
+    for (; j + 4 <= cols; j += 4) transpose4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    for (; j < cols; ++j) {
+      for (int u = 0; u < 4; ++u) to[j * to_stride + i + u] = from[(i + u) * from_stride + j];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < cols; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
+// B[N,K]: a panel is k rows of kNr, so rows of B become columns.
+void pack_b_rows(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) {
+  for (int64_t col = 0; col < count; col += kNr, packed += k * kNr) {
+    const int64_t cols = min64(kNr, count - col);
+    transpose(b + col * ldb, ldb, cols, k, packed, kNr);
+    for (int64_t p = 0; cols < kNr && p < k; ++p) fill_zero(packed + p * kNr + cols, kNr - cols);
+  }
+}

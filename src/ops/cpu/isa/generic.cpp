@@ -1,0 +1,20 @@
+// Kernels for any x86-64 (SSE2), and the fallback elsewhere. Compiled with flags of its own (see CMakeLists.txt).
+#include "ops/cpu/isa/kernels.h"
+
+namespace fairway::cpu {
+namespace {
+
+constexpr int kLanes = 4;
+constexpr int kMr = 4, kNv = 2;  // 8 of 16 registers
+constexpr int kMaxK = 256;
+#define FAIRWAY_VECTOR_REGISTER "x"
+
+#include "ops/cpu/isa/table.inl"
+
+}  // namespace
+
+extern const KernelTable generic_kernels;
+// Constant-initialised: no code of this unit may run before CPUID has been asked.
+constinit const KernelTable generic_kernels = make_table("generic");
+
+}  // namespace fairway::cpu

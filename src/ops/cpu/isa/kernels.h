@@ -1,0 +1,79 @@
+// The table of SIMD kernels, one per instruction set, picked once by CPUID (or by FAIRWAY_ISA=generic|avx2|avx512).
+// Kernels take raw pointers and sizes, run on one thread and never allocate. A family of kernels is one .inl file, compiled
+// three times; to add one, declare it here, write it in its .inl and name it in table.inl.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fairway::cpu {
+
+// What happens to a finished tile of alpha * A B (+ C) before it leaves the registers' neighbourhood.
+enum class EpilogueKind : uint8_t {
+  none,
+  scale_residual,  // C[m,n] = other[m,n] + scale[n] * acc; without a scale: other + acc
+  leaky_relu2,     // second[m,n] = acc > 0 ? 2 acc : 2 slope^2 acc (the slope at acc);  C[m,n] = second * acc / 2
+  multiply,        // C[m,n] = acc * other[m,n]
+};
+
+struct Epilogue {
+  EpilogueKind kind = EpilogueKind::none;
+  const float* scale = nullptr;  // (N)
+  const float* other = nullptr;  // (M,N), leading dimension ld_other; must not overlap C
+  int64_t ld_other = 0;
+  float* second = nullptr;  // (M,N), leading dimension ld_second
+  int64_t ld_second = 0;
+  float slope = 0.5f;  // of leaky_relu2
+};
+
+// One chunk of K of a block of C: C = (load_c ? C : 0) + alpha * A B, then the epilogue when this chunk is the last.
+// c and the epilogue's pointers stand at the block's first element.
+struct GemmBlock {
+  int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;  // ceil(m / mr) packed panels
+  const float* b = nullptr;  // ceil(n / nr) packed panels
+  bool a_by_column = false;  // the panels of A came from pack_a_columns
+  float* c = nullptr;
+  int64_t ldc = 0;
+  float alpha = 1.0f;
+  bool load_c = false;
+  bool last = true;
+  Epilogue epilogue;
+};
+
+// Packing copies `count` rows or columns by `k` values into panels and fills the last panel with zeros.
+struct GemmKernels {
+  int64_t mr = 0, nr = 0;  // the register tile
+  int64_t max_k = 0;       // the longest chunk of K; also fixes the stride inside a panel of A
+  int64_t a_panel = 0;     // floats per packed panel of A
+  void (*pack_a_rows)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;     // A[M,K]
+  void (*pack_a_columns)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;  // A[K,M]
+  void (*pack_b_rows)(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) = nullptr;     // B[N,K]
+  void (*pack_b_columns)(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) = nullptr;  // B[K,N]
+  void (*block)(const GemmBlock&) = nullptr;
+};
+
+// y[i] = f(x[i]); x and y may be the same array. exp flushes below -87.3 to zero; all keep NaN.
+struct MathKernels {
+  void (*exp)(const float* x, float* y, int64_t count) = nullptr;
+  void (*sigmoid)(const float* x, float* y, int64_t count) = nullptr;
+  void (*tanh)(const float* x, float* y, int64_t count) = nullptr;
+};
+
+struct KernelTable {
+  const char* name = "";
+  int lanes = 1;  // floats in one vector
+  GemmKernels gemm;
+  MathKernels math;
+  double (*fma_burst)(int64_t rounds) = nullptr;  // runs independent chains of FMAs; returns the flops done
+};
+
+const KernelTable& kernels();  // throws InputError when FAIRWAY_ISA names something unknown or absent
+const char* isa_name();
+
+// The table of that name, or null when it is unknown or this machine cannot run it. For tests and benchmarks.
+const KernelTable* find_kernels(const char* name);
+// Replaces what kernels() returns, for tests and benchmarks; not while another thread computes.
+void use_kernels(const KernelTable&);
+
+}  // namespace fairway::cpu

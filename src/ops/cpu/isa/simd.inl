@@ -1,0 +1,36 @@
+// Vectors of kLanes floats by GCC's vector extensions; included inside a namespace of its own by each instruction set.
+// Nothing here may use the standard library: an inline function shared with other units could be linked in with AVX-512 code.
+
+#define FAIRWAY_INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(4 * kLanes)));
+typedef int32_t ivec __attribute__((vector_size(4 * kLanes)));
+typedef float unaligned_vec __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+typedef float quad __attribute__((vector_size(16)));
+typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+FAIRWAY_INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
+FAIRWAY_INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
+// x - 0 is x for every x, so this is one broadcast; x + 0 would not keep -0 and costs an addition.
+FAIRWAY_INLINE vec splat(float x) { return x - vec{}; }
+FAIRWAY_INLINE vec select(ivec mask, vec yes, vec no) { return mask ? yes : no; }
+FAIRWAY_INLINE vec vmax(vec a, vec b) { return a > b ? a : b; }
+
+FAIRWAY_INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+FAIRWAY_INLINE vec load_first(const float* p, int64_t count) {
+  if (count >= kLanes) return load(p);
+  vec v{};
+  for (int64_t i = 0; i < count; ++i) v[i] = p[i];
+  return v;
+}
+FAIRWAY_INLINE void store_first(float* p, vec v, int64_t count) {
+  if (count >= kLanes) return store(p, v);
+  for (int64_t i = 0; i < count; ++i) p[i] = v[i];
+}
+
+FAIRWAY_INLINE float sum_lanes(vec v) {
+  float sum = 0;
+  for (int i = 0; i < kLanes; ++i) sum += v[i];
+  return sum;
+}

@@ -1,0 +1,27 @@
+// Gathers the kernels of one instruction set; included last, inside that set's namespace.
+#include "ops/cpu/isa/simd.inl"
+//
+#include "ops/cpu/isa/gemm.inl"
+#include "ops/cpu/isa/gemm_pack.inl"
+#include "ops/cpu/isa/math.inl"
+#include "ops/cpu/isa/peak.inl"
+
+constexpr KernelTable make_table(const char* name) {
+  KernelTable t;
+  t.name = name;
+  t.lanes = kLanes;
+  t.gemm.mr = kMr;
+  t.gemm.nr = kNr;
+  t.gemm.max_k = kMaxK;
+  t.gemm.a_panel = kMr * kRowStride;
+  t.gemm.pack_a_rows = pack_a_rows;
+  t.gemm.pack_a_columns = pack_a_columns;
+  t.gemm.pack_b_rows = pack_b_rows;
+  t.gemm.pack_b_columns = pack_b_columns;
+  t.gemm.block = gemm_block;
+  t.math.exp = map<exp_of>;
+  t.math.sigmoid = map<sigmoid_of>;
+  t.math.tanh = map<tanh_of>;
+  t.fma_burst = fma_burst;
+  return t;
+}
