@@ -1,0 +1,71 @@
+#include "data/manifest.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace fairway::data {
+namespace {
+
+constexpr int kManifestVersion = 1;
+constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
+
+std::filesystem::path manifest_path(const std::filesystem::path& folder) { return folder / "manifest.json"; }
+
+}  // namespace
+
+Manifest parse_manifest(const std::string& text, const std::string& name) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    if (json.at("version").get<int>() != kManifestVersion)
+      throw InputError(
+          fmt::format("{}: manifest version {} is not known, expected {}", name, json.at("version").dump(), kManifestVersion));
+    Manifest manifest;
+    manifest.tokenizer_sha256 = json.at("tokenizer").at("sha256").get<std::string>();
+    manifest.vocab = json.at("tokenizer").at("vocab").get<int>();
+    manifest.documents = json.at("documents").get<uint64_t>();
+    manifest.bytes = json.at("bytes").get<uint64_t>();
+    manifest.val_documents = json.at("val_documents").get<uint64_t>();
+    manifest.val_bytes = json.at("val_bytes").get<uint64_t>();
+    manifest.case_ops = json.at("case_ops").get<bool>();
+    for (const auto& shard : json.at("shards"))
+      manifest.shards.push_back(
+          {shard.at("name").get<std::string>(), shard.at("tokens").get<uint64_t>(), shard.at("sha256").get<std::string>()});
+    return manifest;
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(fmt::format("{}: not a manifest of shards: {}", name, error.what()));
+  }
+}
+
+std::optional<Manifest> read_manifest(const std::filesystem::path& folder) {
+  const auto path = manifest_path(folder);
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return parse_manifest(read_file(path, kMaxManifestBytes), path.string());
+}
+
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  nlohmann::ordered_json json;
+  json["version"] = kManifestVersion;
+  json["tokenizer"] = {{"file", "tokenizer.model"}, {"sha256", manifest.tokenizer_sha256}, {"vocab", manifest.vocab}};
+  json["documents"] = manifest.documents;
+  json["bytes"] = manifest.bytes;
+  json["val_documents"] = manifest.val_documents;
+  json["val_bytes"] = manifest.val_bytes;
+  json["case_ops"] = manifest.case_ops;
+  json["shards"] = nlohmann::ordered_json::array();
+  for (const ManifestShard& shard : manifest.shards)
+    json["shards"].push_back({{"name", shard.name}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});
+  write_file_atomic(manifest_path(folder), json.dump(2) + "\n");
+}
+
+void check_counts(const Manifest& manifest, const std::filesystem::path& folder, const ShardSet& set) {
+  for (size_t i = 0; i < set.size(); ++i)
+    for (const ManifestShard& listed : manifest.shards)
+      if (listed.name == set[i].path().filename().string() && listed.tokens != set[i].tokens())
+        throw InputError(fmt::format("{}: changed since {} was written: {} tokens then, {} now", set[i].path().string(),
+                                     manifest_path(folder).string(), listed.tokens, set[i].tokens()));
+}
+
+}  // namespace fairway::data

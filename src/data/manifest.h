@@ -1,0 +1,37 @@
+// manifest.json beside the shards: what was written, from what, with which tokenizer, and the checksum of each file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/shard.h"
+
+namespace fairway::data {
+
+struct ManifestShard {
+  std::string name;
+  uint64_t tokens = 0;
+  std::string sha256;
+};
+
+struct Manifest {
+  std::string tokenizer_sha256;
+  int vocab = 0;
+  uint64_t documents = 0, bytes = 0;          // of the training text: UTF-8 as read
+  uint64_t val_documents = 0, val_bytes = 0;  // of the validation text
+  bool case_ops = false;
+  std::vector<ManifestShard> shards;
+};
+
+std::optional<Manifest> read_manifest(
+    const std::filesystem::path& folder);  // nothing when there is none; InputError when broken
+Manifest parse_manifest(const std::string& text, const std::string& name);
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+// InputError when a shard's count differs from the manifest's: cheap, so done whenever shards are opened.
+void check_counts(const Manifest& manifest, const std::filesystem::path& folder, const ShardSet& set);
+
+}  // namespace fairway::data
