@@ -1,13 +1,12 @@
 // Where a recipe comes from: the built-in texts, a file, the command line.
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "recipe/recipe.h"
 #include "recipe/spelling.h"
 
@@ -61,14 +60,7 @@ Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> o
   return recipe;
 }
 
-std::string recipe_hash(const Recipe& recipe) {
-  const std::string text = to_toml(recipe);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned length = 0;
-  const int done = EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
-  FAIRWAY_ASSERT(done == 1 && length == 32, "SHA-256 of a recipe");
-  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + length, ""));
-}
+std::string recipe_hash(const Recipe& recipe) { return sha256_hex(to_toml(recipe)); }
 
 ScheduleClock schedule_clock(const Recipe& recipe) {
   const ScheduleClock asked = recipe.optim.schedule.clock;
