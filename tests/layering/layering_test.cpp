@@ -1,0 +1,182 @@
+// Which folder of src/ may include which (docs/architecture.md), which library headers may appear where, and how long
+// a file may be. The check itself is tested on small made-up files first.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace fairway {
+namespace {
+
+using Names = std::set<std::string>;
+
+// Besides itself and base. Folders under ops/ are layers of their own.
+const std::map<std::string, Names> kMayInclude{
+    {"base", {}},
+    {"tensor", {}},
+    {"recipe", {}},
+    {"tokenizer", {}},
+    {"ops", {"tensor"}},
+    {"ops/ref", {"tensor", "ops"}},
+    {"ops/cpu", {"tensor", "ops"}},
+    {"ops/cuda", {"tensor", "ops", "ops/cuda/device"}},
+    {"ops/cuda/device", {}},
+    {"comm", {"tensor"}},
+    {"params", {"tensor", "recipe"}},
+    {"autograd", {"tensor", "ops", "params"}},
+    {"data", {"tensor", "recipe", "tokenizer"}},
+    {"model", {"tensor", "ops", "autograd", "params", "recipe"}},
+    {"optim", {"tensor", "ops", "params", "comm", "recipe"}},
+    {"average", {"tensor", "ops", "params", "recipe"}},
+    {"train", {"data", "model", "autograd", "optim", "average", "comm", "params", "ops", "tensor", "recipe"}},
+    {"quant", {"tensor", "ops", "params", "autograd", "data", "recipe"}},
+    {"artifact", {"tensor", "quant", "recipe"}},
+    {"score", {"artifact", "quant", "model", "autograd", "optim", "params", "ops", "tensor", "recipe", "tokenizer"}},
+    {"analysis",
+     {"tensor", "ops", "params", "comm", "autograd", "data", "model", "optim", "average", "train", "quant", "artifact", "score",
+      "recipe", "tokenizer"}},
+    {"report", {"recipe"}},
+    {"app", {"tensor", "ops",     "ops/ref", "ops/cpu", "ops/cuda", "params", "comm",     "autograd", "data",   "model",
+             "optim",  "average", "train",   "quant",   "artifact", "score",  "analysis", "report",   "recipe", "tokenizer"}},
+};
+
+struct LibraryRule {
+  std::string header;  // an include that starts so …
+  Names places;        // … may appear only in files whose path starts with one of these
+};
+const std::vector<LibraryRule> kLibraries{
+    {"toml++/", {"recipe/parse.cpp"}},
+    {"sentencepiece", {"tokenizer/"}},
+    {"openssl/", {"base/"}},
+    {"CLI/", {"app/"}},
+    {"cblas", {"ops/cpu/"}},
+    {"cuda", {"ops/cuda/", "tensor/cuda_", "autograd/cuda_"}},
+    {"nccl", {"comm/nccl"}},
+    {"mpi.h", {"comm/mpi"}},
+    {"immintrin.h", {"ops/cpu/", "base/"}},
+};
+// These headers are compiled by nvcc too, which takes neither library.
+const Names kPlainHeaderFolders{"tensor", "ops"};
+const Names kNotInPlainHeaders{"fmt/", "nlohmann/"};
+
+constexpr int kMaxLines = 800;
+constexpr int kMaxDeviceLines = 1000;
+
+bool starts_with_any(const std::string& text, const Names& prefixes) {
+  for (const std::string& prefix : prefixes) {
+    if (text.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// The longest folder of the table that holds the file; empty when no folder does.
+std::string layer_of(const std::string& path) {
+  for (std::filesystem::path folder = std::filesystem::path(path).parent_path(); !folder.empty();
+       folder = folder.parent_path()) {
+    if (kMayInclude.contains(folder.string())) return folder.string();
+  }
+  return "";
+}
+
+std::string joined(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text += " " + name;
+  return text.empty() ? " nothing" : text;
+}
+
+// path: relative to src/. Returns one sentence for each include that breaks a rule, beginning with file:line.
+std::vector<std::string> violations(const std::string& path, const std::string& text) {
+  const std::string layer = layer_of(path);
+  if (layer.empty()) return {path + ":1: this folder is not in the table of tests/layering/layering_test.cpp"};
+  const bool plain_header = path.ends_with(".h") && kPlainHeaderFolders.contains(layer);
+  std::vector<std::string> found;
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (!line.starts_with("#include ")) continue;
+    const size_t open = line.find_first_of("\"<"), close = line.find_last_of("\">");
+    if (open == std::string::npos || close <= open) continue;
+    const std::string header = line.substr(open + 1, close - open - 1);
+    const std::string place = path + ":" + std::to_string(number) + ": includes " + header;
+    if (line[open] == '"') {
+      const std::string target = layer_of(header);
+      const bool allowed =
+          target == layer || (target == "base" && layer != "ops/cuda/device") || kMayInclude.at(layer).contains(target);
+      if (!allowed) found.push_back(place + "; " + layer + "/ may include base and" + joined(kMayInclude.at(layer)));
+    } else {
+      for (const LibraryRule& rule : kLibraries) {
+        if (header.starts_with(rule.header) && !starts_with_any(path, rule.places)) {
+          found.push_back(place + "; allowed only in" + joined(rule.places));
+        }
+      }
+      if (plain_header && starts_with_any(header, kNotInPlainHeaders)) found.push_back(place + "; nvcc compiles this header");
+    }
+  }
+  return found;
+}
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool is_source(const std::filesystem::path& path) {
+  static const Names kEndings{".h", ".cpp", ".cu", ".cuh", ".def"};
+  return kEndings.contains(path.extension().string());
+}
+
+const std::filesystem::path kRoot = FAIRWAY_SOURCE_DIR;
+
+TEST(Layering, TheCheckSeesForbiddenIncludes) {
+  EXPECT_EQ(violations("base/x.cpp", "#include \"base/y.h\"\n#include <vector>\n").size(), 0U);
+  EXPECT_EQ(violations("train/x.cpp", "#include \"model/y.h\"\n").size(), 0U);
+  EXPECT_EQ(violations("ops/cpu/isa/x.cpp", "#include \"ops/cpu/isa/y.h\"\n#include \"ops/z.h\"\n").size(), 0U);
+  const auto upward = violations("tensor/x.h", "// header\n#include \"model/y.h\"\n");
+  ASSERT_EQ(upward.size(), 1U);
+  EXPECT_EQ(upward[0], "tensor/x.h:2: includes model/y.h; tensor/ may include base and nothing");
+  EXPECT_EQ(violations("base/x.cpp", "#include \"tensor/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("ops/cpu/x.cpp", "#include \"ops/ref/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("ops/x.h", "#include \"ops/cpu/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("train/x.cpp", "#include \"score/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("score/x.cpp", "#include \"data/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("model/x.cpp", "#include \"app/y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("model/x.cpp", "#include <cuda_runtime.h>\n").size(), 1U);
+  EXPECT_EQ(violations("model/x.cpp", "#include \"y.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("ops/x.h", "#include <fmt/format.h>\n").size(), 1U);
+  EXPECT_EQ(violations("ops/x.cpp", "#include <fmt/format.h>\n").size(), 0U);
+  EXPECT_EQ(violations("elsewhere/x.cpp", "\n").size(), 1U);
+}
+
+TEST(Layering, SourcesIncludeOnlyWhatTheyMay) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / "src")) {
+    if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+    ++files;
+    const std::string path = std::filesystem::relative(entry.path(), kRoot / "src").generic_string();
+    for (const std::string& sentence : violations(path, slurp(entry.path()))) ADD_FAILURE() << "src/" << sentence;
+  }
+  EXPECT_GT(files, 10);
+}
+
+TEST(Layering, NoFileIsTooLong) {
+  for (const char* folder : {"src", "tests", "bench", "lab", "scripts"}) {
+    if (!std::filesystem::exists(kRoot / folder)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / folder)) {
+      if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+      const std::string text = slurp(entry.path());
+      const auto lines = std::count(text.begin(), text.end(), '\n');
+      const std::string path = std::filesystem::relative(entry.path(), kRoot).generic_string();
+      EXPECT_LE(lines, path.starts_with("src/ops/cuda/device/") ? kMaxDeviceLines : kMaxLines) << path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairway
