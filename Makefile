@@ -1,0 +1,73 @@
+# `make demo` shows it, `make test` checks it; `make help` lists the rest. The build itself is CMake (CMakePresets.json).
+JOBS ?= $(shell nproc)
+launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
+# Folders whose tests are quick enough to run under AddressSanitizer and UBSan every time.
+sanitized := $(foreach folder,base tensor recipe tokenizer params data autograd,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
+empty :=
+space := $(empty) $(empty)
+sanitized_labels := ^($(subst $(space),|,$(strip $(sanitized))))$$
+
+.PHONY: help demo test build bench lint format cuda sanitize tsan clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo      install what is missing, build, train a small model on English text, score it, show samples"
+	@echo "make test      install what is missing, check the format, build, run every test"
+	@echo "make build     build/bin/fairway and the tests, optimized"
+	@echo "make bench     timings of the training step and of the ops on this machine"
+	@echo "make lint      format check, clang-tidy over src/, layering"
+	@echo "make format    rewrite sources with clang-format"
+	@echo "make sanitize  the quick tests under AddressSanitizer and UBSan (part of make test)"
+	@echo "make tsan      the threaded tests under ThreadSanitizer"
+	@echo "make cuda      the CUDA backend, once src/ops/cuda exists"
+	@echo "make clean     remove build/"
+
+demo:
+	scripts/setup build demo
+	@$(MAKE) --no-print-directory build
+	scripts/demo
+
+# Ends with the summary of the full run.
+test:
+	scripts/setup build lint
+	scripts/check-format
+	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory sanitize
+	ctest --test-dir build -j $(JOBS) --output-on-failure --no-tests=error
+
+build:
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS)
+
+sanitize:
+	cmake --preset debug --log-level=WARNING $(launcher)
+	cmake --build build/debug -j $(JOBS) --target $(sanitized:%=%_test)
+	ctest --test-dir build/debug -j $(JOBS) --output-on-failure --no-tests=error -L '$(sanitized_labels)' | tail -n 12
+
+tsan:
+	cmake --preset tsan --log-level=WARNING $(launcher)
+	cmake --build build/tsan -j $(JOBS)
+	ctest --test-dir build/tsan --output-on-failure --no-tests=error -L '^(base|data|ops|train)$$'
+
+bench: build
+	build/bin/fairway bench ops
+	build/bin/fairway bench step --recipe demo
+
+lint:
+	scripts/setup build lint
+	scripts/check-format
+	@$(MAKE) --no-print-directory build
+	scripts/check-tidy build
+	build/bin/layering_test --gtest_brief=1
+
+format:
+	scripts/check-format --fix
+
+cuda:
+	@test -d src/ops/cuda || { echo "make cuda: this tree has no CUDA backend yet (src/ops/cuda)"; exit 1; }
+	cmake --preset cuda $(launcher)
+	cmake --build build/cuda -j $(JOBS)
+
+clean:
+	rm -rf build
