@@ -74,7 +74,8 @@ struct Published {
   SamplerKind sampler;
 };
 
-// clang-format off: one system per row
+// One system per row.
+// clang-format off
 constexpr Published kPublished[] = {
     {"pr726", 1024, 1536, 2048, 128, 7, 1024, 1.5, 0.025, 0.035, 0.025, 0.99, 0.04, 0.04, 0.04, 0.95, 0, 3500, 0, 0.997,
      NewtonSchulzSet::ns5, SamplerKind::coprime},
