@@ -5,7 +5,9 @@ namespace fairway::cpu {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMr = 14, kNv = 2;  // 28 of 32 registers
+constexpr int kMr = 14, kNv = 2;             // 28 of 32 registers
+constexpr int kTileRows = 8, kTileVecs = 3;  // attention: scores and sums over keys
+constexpr int kGradRows = 8;                 // attention: gradient of the queries, two vectors wide
 constexpr int kMaxK = 512;
 #define FAIRWAY_VECTOR_REGISTER "v"
 

@@ -2,28 +2,6 @@
 // Every element of a chunk is one chain of multiply-adds over k from zero, wherever its tile lies, so tiling never changes
 // bits.
 
-constexpr int kNr = kNv * kLanes;
-constexpr int kRowStride = kMaxK + 16;  // inside a row panel of A; the 16 keeps rows out of one cache set
-
-// acc[i][j] += sum over p of A(i, p) * B(p, j). A(i, p) is a[i * stride + p] by rows, a[p * stride + i] by columns.
-template <int kRows, int kVecs, bool kByColumn>
-FAIRWAY_INLINE void accumulate(vec (&acc)[kRows][kVecs], int64_t k, const float* a, int64_t stride, const float* b,
-                               int64_t ldb) {
-  for (int64_t p = 0; p < k; ++p) {
-    vec right[kVecs];
-#pragma GCC unroll 16
-    for (int j = 0; j < kVecs; ++j) right[j] = load(b + j * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const vec left = splat(kByColumn ? a[i] : a[i * stride]);
-#pragma GCC unroll 16
-      for (int j = 0; j < kVecs; ++j) acc[i][j] += left * right[j];
-    }
-    a += kByColumn ? stride : 1;
-    b += ldb;
-  }
-}
-
 // The edge of C and everything beyond C = (C +) acc goes through a tile in memory, one row at a time.
 __attribute__((noinline)) void finish_tile(const GemmBlock& g, const float* tile, int64_t row, int64_t col, int64_t rows,
                                            int64_t cols) {

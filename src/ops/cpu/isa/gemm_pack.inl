@@ -1,5 +1,8 @@
 // Packing for gemm.inl: panels are read front to back by the kernels, so strides and edges are dealt with here.
 
+constexpr int kNr = kNv * kLanes;
+constexpr int kRowStride = kMaxK + 16;  // inside a row panel of A; the 16 keeps rows out of one cache set
+
 FAIRWAY_INLINE void copy(const float* from, float* to, int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store(to + i, load(from + i));

@@ -60,11 +60,66 @@ struct MathKernels {
   void (*tanh)(const float* x, float* y, int64_t count) = nullptr;
 };
 
+// One tile of queries of one head. Positions count from the first row of a span: rows that see nothing before it.
+struct AttentionForwardTile {
+  int64_t head_size = 0;
+  float scale = 1.0f;
+  const float* q = nullptr;  // the tile's first query
+  int64_t ld_q = 0;
+  const float* k = nullptr;        // (span, E) dense, position 0
+  const float* v = nullptr;        // (span, E) dense
+  int64_t first = 0, count = 0;    // positions of the queries; count <= AttentionKernels::queries
+  const int32_t* start = nullptr;  // (count) first row each query sees, less `origin` a position; null: all see position 0
+  int64_t origin = 0;
+  float* y = nullptr;
+  int64_t ld_y = 0;
+  float* lse = nullptr;
+  int64_t ld_lse = 0;
+};
+
+// One span of one kv head with all its query heads. Arrays of a head are dense (span, E) and `head_stride` floats apart.
+struct AttentionBackwardSpan {
+  int64_t head_size = 0;
+  float scale = 1.0f;
+  int64_t rows = 0;                // positions in the span
+  int64_t group = 1;               // query heads
+  const int32_t* start = nullptr;  // (rows) as above
+  int64_t origin = 0;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  int64_t ld_kv = 0;
+  const float* q = nullptr;
+  const float* dy = nullptr;
+  float* dq = nullptr;  // zero on entry
+  int64_t head_stride = 0;
+  const float* lse2 = nullptr;  // (span) per head, log-sum-exp in powers of two
+  const float* dot = nullptr;   // (span) per head, y . dy
+  int64_t row_stride = 0;       // floats between heads of lse2 and dot
+  float* dk = nullptr;          // may be null, like dv
+  float* dv = nullptr;
+  bool add_dk = false, add_dv = false;
+};
+
+struct AttentionKernels {
+  int64_t queries = 0;  // in a forward tile
+  void (*forward)(const AttentionForwardTile&) = nullptr;
+  void (*backward)(const AttentionBackwardSpan&) = nullptr;
+};
+
+// Dense row helpers that attention's packing needs: y (+)= x, and x . y.
+struct RowKernels {
+  void (*copy)(const float* x, float* y, int64_t count) = nullptr;
+  void (*add)(const float* x, float* y, int64_t count) = nullptr;
+  float (*dot)(const float* x, const float* y, int64_t count) = nullptr;
+};
+
 struct KernelTable {
   const char* name = "";
   int lanes = 1;  // floats in one vector
   GemmKernels gemm;
+  AttentionKernels attention;
   MathKernels math;
+  RowKernels rows;
   double (*fma_burst)(int64_t rounds) = nullptr;  // runs independent chains of FMAs; returns the flops done
 };
 

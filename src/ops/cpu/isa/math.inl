@@ -24,6 +24,24 @@ FAIRWAY_INLINE vec vexp(vec x) {
   return x < low ? vec{} : top;
 }
 
+// 2^x for -126 <= x < 127 within 2 ulp, zero below: the softmax's, whose scores are scaled to powers of two beforehand.
+FAIRWAY_INLINE vec vexp2(vec x) {
+  const float kRound = 12582912.0f;
+  const vec low = splat(-126.0f);
+  const vec in = x < low ? low : x;
+  const vec shifted = in + kRound;
+  const vec r = in - (shifted - kRound);
+  vec p = splat(0.00133908674f);
+  p = p * r + 0.00966637369f;
+  p = p * r + 0.055503571f;
+  p = p * r + 0.240223489f;
+  p = p * r + 0.693147188f;
+  p = p * r + 1.0f;
+  // The low bits of `shifted` hold round(x); moved up they add to the exponent.
+  const vec scaled = reinterpret_cast<vec>(reinterpret_cast<ivec>(p) + (reinterpret_cast<ivec>(shifted) << 23));
+  return x < low ? vec{} : scaled;
+}
+
 FAIRWAY_INLINE vec vsigmoid(vec x) { return 1.0f / (1.0f + vexp(-x)); }
 
 // Near zero x + x^3 Q(x^2); elsewhere 1 - 2 / (e^2|x| + 1) with the sign put back.
@@ -40,6 +58,20 @@ FAIRWAY_INLINE vec vtanh(vec x) {
   q = q * u + -0.333333332f;
   const vec near = x + x * (u * q);
   return size < splat(0.625f) ? near : reinterpret_cast<vec>(reinterpret_cast<ivec>(far) | sign);
+}
+
+void copy_row(const float* x, float* y, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) store_first(y + i, load_first(x + i, count - i), count - i);
+}
+void add_row(const float* x, float* y, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    store_first(y + i, load_first(y + i, count - i) + load_first(x + i, count - i), count - i);
+  }
+}
+float dot_row(const float* x, const float* y, int64_t count) {
+  vec sum{};
+  for (int64_t i = 0; i < count; i += kLanes) sum += load_first(x + i, count - i) * load_first(y + i, count - i);
+  return sum_lanes(sum);
 }
 
 template <vec (*kFunction)(vec)>

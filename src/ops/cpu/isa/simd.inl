@@ -34,3 +34,22 @@ FAIRWAY_INLINE float sum_lanes(vec v) {
   for (int i = 0; i < kLanes; ++i) sum += v[i];
   return sum;
 }
+
+// acc[i][j] += sum over p of A(i, p) * B(p, j). A(i, p) is a[i * stride + p] by rows, a[p * stride + i] by columns.
+template <int kRows, int kVecs, bool kByColumn>
+FAIRWAY_INLINE void accumulate(vec (&acc)[kRows][kVecs], int64_t k, const float* a, int64_t stride, const float* b,
+                               int64_t ldb) {
+  for (int64_t p = 0; p < k; ++p) {
+    vec right[kVecs];
+#pragma GCC unroll 16
+    for (int j = 0; j < kVecs; ++j) right[j] = load(b + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const vec left = splat(kByColumn ? a[i] : a[i * stride]);
+#pragma GCC unroll 16
+      for (int j = 0; j < kVecs; ++j) acc[i][j] += left * right[j];
+    }
+    a += kByColumn ? stride : 1;
+    b += ldb;
+  }
+}

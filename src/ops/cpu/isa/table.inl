@@ -1,10 +1,14 @@
 // Gathers the kernels of one instruction set; included last, inside that set's namespace.
+// The order matters: later files use earlier ones.
+// clang-format off
 #include "ops/cpu/isa/simd.inl"
-//
-#include "ops/cpu/isa/gemm.inl"
-#include "ops/cpu/isa/gemm_pack.inl"
 #include "ops/cpu/isa/math.inl"
+#include "ops/cpu/isa/gemm_pack.inl"
+#include "ops/cpu/isa/gemm.inl"
+#include "ops/cpu/isa/attention_forward.inl"
+#include "ops/cpu/isa/attention_backward.inl"
 #include "ops/cpu/isa/peak.inl"
+// clang-format on
 
 constexpr KernelTable make_table(const char* name) {
   KernelTable t;
@@ -22,6 +26,12 @@ constexpr KernelTable make_table(const char* name) {
   t.math.exp = map<exp_of>;
   t.math.sigmoid = map<sigmoid_of>;
   t.math.tanh = map<tanh_of>;
+  t.attention.queries = kQueries;
+  t.attention.forward = attention_forward;
+  t.attention.backward = attention_backward;
+  t.rows.copy = copy_row;
+  t.rows.add = add_row;
+  t.rows.dot = dot_row;
   t.fma_burst = fma_burst;
   return t;
 }

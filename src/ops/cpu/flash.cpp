@@ -1,0 +1,172 @@
+// Packing and threading around the tiles of isa/attention_*.inl. The rows are cut into spans that see nothing of each other:
+// the sequences of T rows, or runs of whole segments. Forward hands out tiles of queries, backward spans of a kv head.
+#include "ops/cpu/flash.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/cpu/isa/kernels.h"
+
+namespace fairway::cpu {
+namespace {
+
+constexpr int64_t kPackRows = 64;   // rows copied by one task
+constexpr int64_t kSpanRows = 256;  // shorter segments share a span
+constexpr size_t kCacheLine = 64;
+constexpr float kLog2e = 1.44269504f;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class T>
+T* align(void* p) {
+  return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(p) + 63) & ~uintptr_t{63});
+}
+
+void check(const FlashShape& s) {
+  FAIRWAY_ASSERT(s.rows > 0 && s.row_length > 0 && s.rows % s.row_length == 0, "attention needs whole sequences");
+  FAIRWAY_ASSERT(s.kv_heads > 0 && s.heads % s.kv_heads == 0, "kv heads must divide heads");
+  FAIRWAY_ASSERT(s.head_size > 0 && s.head_size % 8 == 0 && s.head_size <= kMaxHeadSize, "head size must be 8, 16, … 128");
+}
+
+// Where the spans begin, and how many tiles of queries lie before each; both arrays end with the total.
+struct Spans {
+  Spans(const FlashShape& s, const int32_t* segment_start, int64_t tile, int32_t* storage)
+      : begin(storage), tiles(storage + capacity(s)) {
+    begin[0] = tiles[0] = 0;
+    for (int64_t row = 1; row <= s.rows; ++row) {
+      // A row that starts at itself cuts: those after it start no earlier.
+      const bool cut = segment_start ? row == s.rows || (segment_start[row] == row && row - begin[count] >= kSpanRows)
+                                     : row % s.row_length == 0;
+      if (!cut) continue;
+      tiles[count + 1] = static_cast<int32_t>(tiles[count] + ceil_div(row - begin[count], tile));
+      begin[++count] = static_cast<int32_t>(row);
+    }
+  }
+  static int64_t capacity(const FlashShape& s) { return s.rows / std::min(s.row_length, kSpanRows) + 2; }
+  int64_t span_of_tile(int64_t tile) const { return std::upper_bound(tiles, tiles + count + 1, tile) - tiles - 1; }
+
+  int32_t* begin;
+  int32_t* tiles;
+  int64_t count = 0;
+};
+
+size_t span_bytes(const FlashShape& s) { return 2 * Spans::capacity(s) * sizeof(int32_t) + 2 * kCacheLine; }
+
+// packed[head][row][e] = x[row][head][e]
+struct HeadSplit {
+  int64_t rows, heads, head_size;
+  void pack(const float* x, float* packed, int64_t row, const RowKernels& kernel) const {
+    for (int64_t head = 0; head < heads; ++head) {
+      kernel.copy(x + (row * heads + head) * head_size, packed + (head * rows + row) * head_size, head_size);
+    }
+  }
+};
+
+template <class Body>
+void for_each_row(ThreadPool& pool, int64_t rows, Body&& body) {
+  pool.parallel_for(ceil_div(rows, kPackRows), [&](int64_t task) {
+    for (int64_t row = task * kPackRows; row < std::min(rows, (task + 1) * kPackRows); ++row) body(row);
+  });
+}
+
+// Scratch of the backward pass, all per head and then per row.
+struct BackwardScratch {
+  BackwardScratch(const FlashShape& s, float* memory)
+      : q(memory),
+        dy(q + s.rows * s.heads * s.head_size),
+        dq(dy + s.rows * s.heads * s.head_size),
+        lse2(dq + s.rows * s.heads * s.head_size),
+        dot(lse2 + s.rows * s.heads) {}
+  float *q, *dy, *dq, *lse2, *dot;
+};
+
+void prepare_backward(ThreadPool& pool, const FlashBackward& a, const BackwardScratch& scratch) {
+  const FlashShape& s = a.shape;
+  const HeadSplit split{s.rows, s.heads, s.head_size};
+  const RowKernels& kernel = kernels().rows;
+  for_each_row(pool, s.rows, [&](int64_t row) {
+    split.pack(a.q, scratch.q, row, kernel);
+    split.pack(a.dy, scratch.dy, row, kernel);
+    for (int64_t head = 0; head < s.heads; ++head) {
+      const int64_t at = row * s.heads + head, to = head * s.rows + row;
+      scratch.lse2[to] = a.lse[at] * kLog2e;
+      scratch.dot[to] = kernel.dot(a.y + at * s.head_size, a.dy + at * s.head_size, s.head_size);
+      std::fill_n(scratch.dq + to * s.head_size, s.head_size, 0.0f);
+    }
+  });
+}
+
+}  // namespace
+
+size_t flash_forward_workspace(const FlashShape& s) {
+  return 2 * s.rows * s.kv_heads * s.head_size * sizeof(float) + span_bytes(s);
+}
+
+size_t flash_backward_workspace(const FlashShape& s) {
+  return s.rows * s.heads * (3 * s.head_size + 2) * sizeof(float) + span_bytes(s);
+}
+
+void flash_forward(ThreadPool& pool, const FlashForward& a, void* workspace) {
+  const FlashShape& s = a.shape;
+  check(s);
+  const AttentionKernels& kernel = kernels().attention;
+  const Spans spans(s, a.segment_start, kernel.queries, align<int32_t>(workspace));
+  float* k = align<float>(spans.tiles + Spans::capacity(s));
+  float* v = k + s.rows * s.kv_heads * s.head_size;
+  const HeadSplit split{s.rows, s.kv_heads, s.head_size};
+  for_each_row(pool, s.rows, [&](int64_t row) {
+    split.pack(a.k, k, row, kernels().rows);
+    split.pack(a.v, v, row, kernels().rows);
+  });
+  const int64_t tiles = spans.tiles[spans.count];
+  pool.parallel_for(tiles * s.heads, [&](int64_t task) {
+    const int64_t head = task / tiles, tile = task % tiles, span = spans.span_of_tile(tile);
+    const int64_t origin = spans.begin[span], row = origin + (tile - spans.tiles[span]) * kernel.queries;
+    const int64_t packed = (head / (s.heads / s.kv_heads) * s.rows + origin) * s.head_size;
+    AttentionForwardTile t;
+    t.head_size = s.head_size, t.scale = s.scale;
+    t.q = a.q + (row * s.heads + head) * s.head_size, t.ld_q = s.heads * s.head_size;
+    t.k = k + packed, t.v = v + packed;
+    t.first = row - origin, t.count = std::min<int64_t>(kernel.queries, spans.begin[span + 1] - row);
+    t.start = a.segment_start ? a.segment_start + row : nullptr, t.origin = origin;
+    t.y = a.y + (row * s.heads + head) * s.head_size, t.ld_y = s.heads * s.head_size;
+    t.lse = a.lse + row * s.heads + head, t.ld_lse = s.heads;
+    kernel.forward(t);
+  });
+}
+
+void flash_backward(ThreadPool& pool, const FlashBackward& a, void* workspace) {
+  const FlashShape& s = a.shape;
+  check(s);
+  const AttentionKernels& kernel = kernels().attention;
+  const Spans spans(s, a.segment_start, kernel.queries, align<int32_t>(workspace));
+  const BackwardScratch scratch(s, align<float>(spans.tiles + Spans::capacity(s)));
+  prepare_backward(pool, a, scratch);
+  pool.parallel_for(spans.count * s.kv_heads, [&](int64_t task) {
+    const int64_t kv_head = task % s.kv_heads, origin = spans.begin[task / s.kv_heads];
+    AttentionBackwardSpan t;
+    t.head_size = s.head_size, t.scale = s.scale;
+    t.rows = spans.begin[task / s.kv_heads + 1] - origin, t.group = s.heads / s.kv_heads;
+    t.start = a.segment_start ? a.segment_start + origin : nullptr, t.origin = origin;
+    const int64_t kv = (origin * s.kv_heads + kv_head) * s.head_size;
+    t.k = a.k + kv, t.v = a.v + kv, t.ld_kv = s.kv_heads * s.head_size;
+    const int64_t first = kv_head * t.group * s.rows + origin;
+    t.q = scratch.q + first * s.head_size, t.dy = scratch.dy + first * s.head_size;
+    t.dq = a.dq ? scratch.dq + first * s.head_size : nullptr;
+    t.head_stride = s.rows * s.head_size;
+    t.lse2 = scratch.lse2 + first, t.dot = scratch.dot + first, t.row_stride = s.rows;
+    t.dk = a.dk ? a.dk + kv : nullptr, t.dv = a.dv ? a.dv + kv : nullptr;
+    t.add_dk = a.add_dk, t.add_dv = a.add_dv;
+    kernel.backward(t);
+  });
+  if (!a.dq) return;
+  const RowKernels& row_kernel = kernels().rows;
+  for_each_row(pool, s.rows, [&](int64_t row) {
+    for (int64_t head = 0; head < s.heads; ++head) {
+      const float* from = scratch.dq + (head * s.rows + row) * s.head_size;
+      (a.add_dq ? row_kernel.add : row_kernel.copy)(from, a.dq + (row * s.heads + head) * s.head_size, s.head_size);
+    }
+  });
+}
+
+}  // namespace fairway::cpu
