@@ -1,0 +1,105 @@
+// Cases of the ops around matrix products and attention.
+#include <cmath>
+
+#include "ops/op_case.h"
+
+namespace fairway::ops_test {
+namespace {
+
+struct Product {
+  int64_t rows, outputs, inner;
+};
+
+std::vector<Product> product_sweep() {
+  std::vector<Product> sweep;
+  for (int64_t size : kSizes) {
+    sweep.push_back({size, 7, 13});
+    sweep.push_back({5, size, 16});
+    sweep.push_back({3, 17, size});
+  }
+  sweep.push_back({65, 33, 64});
+  sweep.push_back({130, 97, 200});
+  return sweep;
+}
+
+OpCase<Attention> attention_case(int64_t sequences, int64_t length, int64_t heads, int64_t kv_heads, int64_t size,
+                                 double segment = 0) {
+  const int64_t rows = sequences * length;
+  const Attention op{.row_length = length, .heads = heads, .kv_heads = kv_heads, .scale = 1 / std::sqrt(size)};
+  // A row that sees only itself has no gradient through its score.
+  const Allowed allowed{.noise = length == 1 || segment == 1 ? 1e-6 : 0};
+  return {op,
+          {uniform({rows, heads * size}, -2, 2), uniform({rows, kv_heads * size}, -2, 2), uniform({rows, kv_heads * size}),
+           segment > 0 ? segments(rows, segment) : absent()},
+          allowed};
+}
+
+}  // namespace
+
+std::vector<OpCase<ProjectedEmbed>> cases(const ProjectedEmbed&) {
+  using Index = ProjectedEmbed::Index;
+  std::vector<OpCase<ProjectedEmbed>> list;
+  for (const Product& p : product_sweep())
+    for (Index index : {Index::token, Index::bigram})
+      list.push_back({{.index = index, .row_length = p.rows},
+                      {indices(p.rows, 19), uniform({19, p.inner}), uniform({p.outputs, p.inner}), uniform({1}, 0.1, 1)}});
+  list.push_back({{.index = Index::bigram, .row_length = 5},  // several sequences, so the last row is used several times
+                  {indices(20, 9), uniform({6, 3}), uniform({4, 3}), uniform({1}, 0.1, 1)}});
+  return list;
+}
+
+std::vector<OpCase<QkvProject>> cases(const QkvProject&) {
+  std::vector<OpCase<QkvProject>> list;
+  for (const Product& p : product_sweep()) {
+    const int64_t kv = (p.outputs + 1) / 2;
+    list.push_back(
+        {{}, {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), uniform({kv, p.inner}), uniform({kv, p.inner})}});
+  }
+  return list;
+}
+
+std::vector<OpCase<Attention>> cases(const Attention&) {
+  std::vector<OpCase<Attention>> list;
+  for (int64_t length : kSizes) list.push_back(attention_case(2, length, 2, 1, 8));
+  for (int64_t size : kSizes) list.push_back(attention_case(1, 13, 2, 2, size));
+  for (int64_t length : {127, 128, 129}) list.push_back(attention_case(1, length, 1, 1, 16));
+  list.push_back(attention_case(3, 5, 1, 1, 4));
+  list.push_back(attention_case(2, 33, 4, 2, 64));
+  list.push_back(attention_case(1, 17, 6, 2, 7));
+  for (double segment : {1.0, 3.0, 40.0}) list.push_back(attention_case(1, 65, 2, 1, 16, segment));
+  list.push_back(attention_case(1, 200, 2, 1, 8, 70));
+  return list;
+}
+
+std::vector<OpCase<ProjectResidual>> cases(const ProjectResidual&) {
+  std::vector<OpCase<ProjectResidual>> list;
+  for (const Product& p : product_sweep()) {
+    const Slot x = uniform({p.rows, p.outputs}), h = uniform({p.rows, p.inner}), weight = uniform({p.outputs, p.inner}),
+               scale = uniform({p.outputs}, 0.5, 1.5);
+    list.push_back({{}, {x, h, weight, scale}});
+    list.push_back({{}, {absent(), h, weight, scale}});
+  }
+  return list;
+}
+
+std::vector<OpCase<Mlp>> cases(const Mlp&) {
+  std::vector<OpCase<Mlp>> list;
+  for (const Product& p : product_sweep()) {
+    const Slot x = uniform({p.rows, p.inner}), up = uniform({p.outputs, p.inner}), down = uniform({p.inner, p.outputs}),
+               scale = uniform({p.inner}, 0.5, 1.5);
+    list.push_back({{}, {x, x, up, down, scale}});
+    list.push_back({{}, {absent(), x, up, down, scale}});
+  }
+  return list;
+}
+
+std::vector<OpCase<SoftcapCrossEntropy>> cases(const SoftcapCrossEntropy&) {
+  std::vector<OpCase<SoftcapCrossEntropy>> list;
+  for (const Product& p : product_sweep())
+    if (p.outputs > 1)  // one token in the vocabulary: the loss is zero
+      list.push_back({{.cap = 30}, {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), indices(p.rows, p.outputs)}});
+  list.push_back({{.cap = 3}, {uniform({7, 16}), uniform({33, 16}, -2, 2), indices(7, 33)}});  // far into the softcap
+  return list;
+}
+
+}  // namespace fairway::ops_test

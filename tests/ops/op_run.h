@@ -1,0 +1,124 @@
+// One case set up in memory and run on a backend: planned outputs, saved tensors, workspaces and gradients, all guarded.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "ops/guarded.h"
+#include "ops/op_case.h"
+
+namespace fairway::ops_test {
+
+template <class Op>
+struct BackendUnderTest {
+  const char* name;
+  void (*forward)(const Op&, const Forward<Op>&);
+  void (*backward)(const Op&, const Backward<Op>&);  // null for plain ops
+};
+
+struct RunSetup {
+  DType dtype = DType::f32;
+  int64_t offset = 0;  // elements past a cache line, of every tensor but the workspaces
+};
+
+inline constexpr size_t kNobody = ~size_t{0};
+struct BackwardSetup {
+  bool accumulate = false;
+  size_t missing_dout = kNobody;  // index of an output without a gradient
+  size_t unwanted_din = kNobody;  // index of an input whose gradient is not asked for
+};
+
+// Outputs through which a gradient can come.
+template <class Op>
+inline constexpr size_t kDifferentiatedOutputs = tensor_count<typename Op::Out>;
+template <>
+inline constexpr size_t kDifferentiatedOutputs<SoftcapCrossEntropy> = 1;
+
+template <class Op>
+struct OpRun {
+  const OpCase<Op>& example;
+  RunSetup setup;
+  OpPlan plan;
+  std::vector<Guarded> in, out, saved, dout, din;
+  Guarded workspace;
+
+  OpRun(const OpCase<Op>& the_case, RunSetup the_setup) : example(the_case), setup(the_setup) {
+    EXPECT_EQ(example.in.size(), tensor_count<typename Op::In>);
+    for (size_t i = 0; i < example.in.size(); ++i) {
+      const Slot& slot = example.in[i];
+      in.push_back(slot.content == Content::absent ? Guarded() : Guarded({slot.shape, dtype_of(slot)}, setup.offset));
+      if (in.back().tensor()) in.back().set(content_of(slot, i + 1));
+    }
+    plan = example.op.plan(args<typename Op::In>(in));
+    for (const Spec& spec : plan.out) out.emplace_back(spec, setup.offset);
+    for (const Spec& spec : plan.saved) saved.emplace_back(spec, setup.offset);
+    EXPECT_EQ(out.size(), tensor_count<typename Op::Out>);
+    EXPECT_EQ(saved.size(), tensor_count<typename Op::Saved>);
+  }
+
+  void forward(const BackendUnderTest<Op>& backend, Queue& queue) {
+    workspace = Guarded({{static_cast<int64_t>(plan.forward_workspace)}, DType::u8}, 0);
+    backend.forward(example.op, {args<typename Op::In>(in), args<typename Op::Out>(out), args<typename Op::Saved>(saved),
+                                 workspace.tensor(), &queue});
+    check_guards(backend.name);
+  }
+
+  void backward(const BackendUnderTest<Op>& backend, const BackwardSetup& how, Queue& queue) {
+    make_gradients(how);
+    workspace = Guarded({{static_cast<int64_t>(plan.backward_workspace)}, DType::u8}, 0);
+    auto wanted = args<typename Op::In>(din);
+    if (how.accumulate)
+      for (size_t i = 0; i < din.size(); ++i) reinterpret_cast<Tensor*>(&wanted)[i].accumulate = true;
+    backend.backward(example.op, {args<typename Op::In>(in), args<typename Op::Out>(out), args<typename Op::Saved>(saved),
+                                  args<typename Op::Out>(dout), wanted, workspace.tensor(), &queue});
+    check_guards(backend.name);
+  }
+
+ private:
+  DType dtype_of(const Slot& slot) const {
+    if (slot.content == Content::index || slot.content == Content::segments) return DType::i32;
+    return slot.f64 ? DType::f64 : setup.dtype;
+  }
+
+  template <class Args>
+  static Args args(const std::vector<Guarded>& tensors) {
+    std::vector<Tensor> views;
+    for (const Guarded& guarded : tensors) views.push_back(guarded.tensor());
+    return to_args<Args>(views);
+  }
+
+  void make_gradients(const BackwardSetup& how) {
+    dout.clear();
+    din.clear();
+    for (size_t i = 0; i < out.size(); ++i) {
+      const Spec spec = out[i].tensor().spec;
+      const bool missing = i == how.missing_dout || i >= kDifferentiatedOutputs<Op>;
+      dout.push_back(missing ? Guarded() : Guarded(spec, setup.offset));
+      if (!missing) dout.back().set(content_of(uniform(spec.shape), 100 + i));
+    }
+    for (size_t i = 0; i < in.size(); ++i) {
+      const bool wanted = example.in[i].differentiated() && i != how.unwanted_din;
+      din.push_back(wanted ? Guarded(in[i].tensor().spec, setup.offset) : Guarded());
+      if (wanted && how.accumulate) din.back().set(content_of(uniform(example.in[i].shape), 200 + i));
+    }
+  }
+
+  void check_guards(const char* backend) const {
+    for (const auto* group : {&in, &out, &saved, &dout, &din})
+      for (const Guarded& guarded : *group)
+        EXPECT_TRUE(guarded.intact()) << backend << " wrote outside of a tensor of " << example.label();
+    EXPECT_TRUE(workspace.intact()) << backend << " wrote outside of the workspace of " << example.label();
+  }
+};
+
+// Calls check(backward setup) for every combination worth trying: plain, accumulating, one gradient missing or unwanted.
+template <class Op, class Check>
+void for_each_backward(const OpCase<Op>& example, Check&& check) {
+  check(BackwardSetup{});
+  check(BackwardSetup{.accumulate = true});
+  if constexpr (kDifferentiatedOutputs < Op >> 1)
+    for (size_t i = 0; i < kDifferentiatedOutputs<Op>; ++i) check(BackwardSetup{.missing_dout = i});
+  for (size_t i = 0; i < example.in.size(); ++i)
+    if (example.in[i].differentiated()) check(BackwardSetup{.unwanted_din = i});
+}
+
+}  // namespace fairway::ops_test
