@@ -1,0 +1,67 @@
+// Records a model once; finish() appends its backward pass and plans the memory. Nothing runs here.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string_view>
+
+#include "autograd/program.h"
+
+namespace fairway {
+
+struct Var {
+  int32_t id = kNoValue;
+  explicit operator bool() const { return id != kNoValue; }
+};
+
+class Tape {
+ public:
+  // Memory of the caller, read (or updated in place by plain ops) by the program; never differentiated.
+  Var input(std::string_view name, const Tensor& storage);
+  // A parameter: its gradient is added to `gradient`, which the caller clears when a step begins.
+  Var param(std::string_view name, const Tensor& value, const Tensor& gradient);
+
+  // Records one op. The result holds its outputs, then its saved tensors, in the order of the structs' members.
+  template <class Op>
+  std::vector<Var> call(const Op& op, std::initializer_list<Var> in) {
+    static_assert(sizeof(typename Op::In) % sizeof(Tensor) == 0);
+    return call_any(op, op.plan(to_args<typename Op::In>(specs(in))), in, tensor_count<typename Op::In>);
+  }
+  template <class Op>
+  Var one(const Op& op, std::initializer_list<Var> in) {  // for ops whose first output is all that is wanted
+    return call(op, in).front();
+  }
+
+  void scope(std::string label) { label_ = std::move(label); }  // names the calls that follow
+  void observe(std::string_view name, Var value);
+  void keep(Var value) { program_.kept.push_back(value.id); }  // its memory is not reused
+
+  // Forward and backward of `loss`; `loss_gradient` is its incoming gradient (an input of one element).
+  Program finish(Var loss, Var loss_gradient) &&;
+  // Only what was recorded.
+  Program finish() &&;
+
+ private:
+  std::vector<Tensor> specs(std::initializer_list<Var> in) const;
+  std::vector<Var> call_any(const AnyOp& op, const OpPlan& plan, std::initializer_list<Var> in, size_t arity);
+  int32_t add_value(std::string name, Spec spec);
+  int32_t external(std::string_view name, const Tensor& storage);
+  void append_backward(size_t forward_call);
+  int32_t gradient_of(int32_t value, bool& accumulate);
+
+  struct Node {
+    bool needs_grad = false;
+    int32_t grad = kNoValue;    // the value that holds the gradient, once there is one
+    bool grad_written = false;  // later contributions add
+  };
+  Program program_;
+  std::vector<Node> nodes_;
+  std::map<std::pair<const std::byte*, std::string>, int32_t> externals_;  // one value for each tensor of the caller
+  std::vector<size_t> backward_workspaces_;
+  std::string label_;
+};
+
+// Gives every planned value an offset such that values alive at the same time never overlap.
+void plan_memory(Program&);
+
+}  // namespace fairway

@@ -1,0 +1,36 @@
+// Attention of one layer up to its output projection (spec §4.6, A.3).
+#include <algorithm>
+#include <cmath>
+
+#include "model/blocks/blocks.h"
+
+namespace fairway {
+
+Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
+  const ModelRecipe& m = c.model();
+  Tape& tape = c.tape();
+  const std::string name = "layer" + std::to_string(layer);
+  tape.observe(name + ".attn_in", normed);
+  const std::vector<Var> qkv = tape.call(
+      QkvProject{}, {normed, c.matrix("bank.qo", layer), c.matrix("bank.kv", layer), c.matrix("bank.kv", m.layers + layer)});
+  Var v = qkv[2];
+  const auto& with_values = m.value_embed.layers;
+  if (const auto at = std::find(with_values.begin(), with_values.end(), layer);
+      m.value_embed.dim > 0 && at != with_values.end()) {
+    v = tape.one(ValueMix{}, {v, c.value_embed, c.param("value_embed.layer_scale", at - with_values.begin())});
+  }
+  const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
+  const std::vector<Var> qk = tape.call(norm, {qkv[0], qkv[1], c.param("block.q_gain", layer), c.rope});
+  const Attention attention{.row_length = c.inputs().row_length,
+                            .heads = m.heads,
+                            .kv_heads = m.kv_heads,
+                            .scale = 1 / std::sqrt(static_cast<double>(m.head_dim()))};
+  Var y = tape.one(attention, {qk[0], qk[1], v, c.segment_start});
+  if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
+  if (m.attn_gate == AttnGateKind::sparse)
+    y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param("block.attn_gate", layer)});
+  tape.observe(name + ".attn_out", y);
+  return y;
+}
+
+}  // namespace fairway

@@ -1,0 +1,62 @@
+// The two forms of a block: sequential (spec §4.5) and on parallel lanes (§5.2).
+#include "model/blocks/blocks.h"
+
+namespace fairway {
+namespace {
+
+// x + mlp_scale⊙MLP(normed); without x just the second term.
+Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
+  Tape& tape = c.tape();
+  const std::string name = "layer" + std::to_string(layer);
+  tape.observe(name + ".mlp_in", normed);
+  const std::vector<Var> mlp = tape.call(
+      Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), c.param("block.mlp_scale", layer)});
+  tape.observe(name + ".mlp_hidden", mlp[2]);
+  return mlp[0];
+}
+
+Var attention_into(BuildContext& c, int64_t layer, Var x, Var normed) {
+  const Var heads = attention_heads(c, layer, normed);
+  return c.tape().one(ProjectResidual{},
+                      {x, heads, c.matrix("bank.qo", c.model().layers + layer), c.param("block.attn_scale", layer)});
+}
+
+}  // namespace
+
+Var sequential_block(BuildContext& c, int64_t layer, Var x) {
+  Tape& tape = c.tape();
+  tape.scope("block" + std::to_string(layer));
+  const double scale = c.layer_scale(layer);
+  const std::vector<Var> head = tape.call(MixNorm{.scale = scale}, {x, c.x0, c.param("block.resid_mix", layer)});
+  const Var middle = attention_into(c, layer, head[0], head[1]);  // the residual carried on is the mixed stream
+  const Var normed = tape.one(RmsNorm{.scale = scale}, {middle});
+  const Var out = mlp_into(c, layer, middle, normed);
+  tape.observe("layer" + std::to_string(layer) + ".out", out);
+  return out;
+}
+
+Lanes parallel_block(BuildContext& c, int64_t layer, Lanes lanes) {
+  Tape& tape = c.tape();
+  tape.scope("block" + std::to_string(layer));
+  const double scale = c.layer_scale(layer);
+  const std::vector<Var> head = tape.call(MixNorm{.scale = scale}, {lanes.attn, c.x0, c.param("block.resid_mix", layer)});
+  const Var attention = attention_into(c, layer, {}, head[1]);  // lanes carry themselves, not the mixed stream
+  const Var normed = tape.one(RmsNorm{.scale = scale}, {lanes.mlp});
+  const Var mlp = mlp_into(c, layer, {}, normed);
+  const std::vector<Var> mixed =
+      tape.call(LaneMix{}, {lanes.attn, lanes.mlp, attention, mlp, c.param("lane.resid", layer), c.param("lane.post", layer)});
+  return {mixed[0], mixed[1]};
+}
+
+Var merge_lanes(BuildContext& c, Lanes lanes) {
+  c.tape().scope("merge");
+  return c.tape().one(LaneMerge{}, {lanes.attn, lanes.mlp});
+}
+
+Var join_skip(BuildContext& c, int64_t decoder_position, Var x, Var skip) {
+  c.tape().scope("skip" + std::to_string(decoder_position));
+  const Var gate = c.model().skip == SkipKind::gated ? c.param("skip.gate", decoder_position) : Var{};
+  return c.tape().one(Skip{}, {x, skip, c.param("skip.weight", decoder_position), gate});
+}
+
+}  // namespace fairway

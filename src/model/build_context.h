@@ -1,0 +1,37 @@
+// What the blocks share while a model is recorded: the tape, the recipe, and parameters as Vars.
+#pragma once
+
+#include <map>
+
+#include "model/model.h"
+
+namespace fairway {
+
+class BuildContext {
+ public:
+  BuildContext(Tape& tape, const Recipe& recipe, const ParamStore& params, const ModelInputs& inputs, ModelStage stage);
+
+  Tape& tape() { return *tape_; }
+  const ModelRecipe& model() const { return recipe_->model; }
+  const ModelInputs& inputs() const { return *inputs_; }
+
+  Var param(std::string_view name);                 // the whole tensor
+  Var param(std::string_view name, int64_t index);  // one slice of its first axis
+  // A matrix of a bank; seen through fake quantization where the stage asks for it.
+  Var matrix(std::string_view bank, int64_t index);
+  double layer_scale(int64_t layer) const;  // λ_i = 1/√(i+1)
+
+  Var tokens, targets, segment_start, rope;
+  Var x0;           // the stream after the embedding, mixed into every block
+  Var value_embed;  // (M, K·E), shared by the layers that use it
+
+ private:
+  Tape* tape_;
+  const Recipe* recipe_;
+  const ParamStore* params_;
+  const ModelInputs* inputs_;
+  ModelStage stage_;
+  std::map<std::pair<std::string, int64_t>, Var> quantized_;
+};
+
+}  // namespace fairway
