@@ -1,0 +1,110 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "params/initialize.h"
+
+namespace fairway {
+namespace {
+
+size_t io_bytes(const Recipe& recipe, const Geometry& geometry) {
+  const auto tokens = static_cast<size_t>(geometry.tokens);
+  return 3 * align_up(tokens * 4) + align_up(static_cast<size_t>(geometry.row_length * recipe.model.rope.dims) * 4) + 1024;
+}
+
+}  // namespace
+
+Geometry micro_batch_geometry(const Recipe& recipe) {
+  const bool packed = recipe.data.sampler == SamplerKind::docpack;
+  const int64_t tokens = recipe.train.micro_batch_tokens;
+  return {.tokens = tokens, .row_length = packed ? tokens : recipe.data.seq_len, .packed = packed};
+}
+
+Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor)
+    : recipe_(&recipe),
+      geometry_(geometry),
+      executor_(&executor),
+      params_(parameter_table(recipe), ParamStore::Gradients::kept),
+      io_("inputs", io_bytes(recipe, geometry)),
+      optimizer_(recipe, params_),
+      averager_(recipe, params_) {
+  const Spec indices{{geometry.tokens}, DType::i32};
+  inputs_.row_length = geometry.row_length;
+  inputs_.tokens = io_.make("tokens", indices);
+  inputs_.targets = io_.make("targets", indices);
+  if (geometry.packed) inputs_.segment_start = io_.make("segment_start", indices);
+  inputs_.rope = io_.make("rope", {rope_shape(recipe, geometry.row_length), DType::f32});
+  inputs_.loss_gradient = io_.make("loss gradient", {{1}, DType::f32});
+  fill_rope(recipe, inputs_.rope);
+
+  std::array<Program, kStages> programs;
+  size_t bytes = 0;
+  for (ModelStage stage : {ModelStage{}, ModelStage{true, false}, ModelStage{false, true}, ModelStage{true, true}}) {
+    if (!reachable(stage)) continue;
+    Tape tape;
+    const ModelOutputs outputs = build_model(tape, recipe, params_, inputs_, stage);
+    outputs_[index_of(stage)] = outputs;
+    programs[index_of(stage)] = std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient));
+    bytes = std::max(bytes, programs[index_of(stage)].arena_bytes);
+  }
+  activations_ = std::make_unique<Arena>("activations", bytes);
+  for (size_t i = 0; i < kStages; ++i) {
+    if (!programs[i].calls.empty()) stages_[i] = std::make_unique<BoundProgram>(std::move(programs[i]), *activations_);
+  }
+}
+
+bool Trainer::reachable(ModelStage stage) const {
+  return (!stage.looped || recipe_->model.loop.count > 0) && (!stage.fake_quant || recipe_->train.qat.enabled);
+}
+
+const BoundProgram& Trainer::bound(ModelStage stage) const {
+  const auto& program = stages_[index_of(stage)];
+  FAIRWAY_ASSERT(program != nullptr, "the recipe has no such stage");
+  return *program;
+}
+
+const Program& Trainer::program(ModelStage stage) const { return bound(stage).program(); }
+
+Tensor Trainer::loss(ModelStage stage) const { return bound(stage).tensor(outputs_[index_of(stage)].loss.id); }
+
+void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
+  fairway::initialize(params_, recipe_->model, seed, pool);
+  averager_.start();
+}
+
+void Trainer::load(const MicroBatch& batch, double loss_gradient) {
+  const auto copy = [](const Tensor& to, const Tensor& from) {
+    FAIRWAY_ASSERT(from.present && from.spec.bytes() == to.spec.bytes(), "a micro-batch of another size than the program's");
+    std::memcpy(to.data, from.data, to.spec.bytes());
+  };
+  copy(inputs_.tokens, batch.tokens);
+  copy(inputs_.targets, batch.targets);
+  if (geometry_.packed) copy(inputs_.segment_start, batch.segment_start);
+  *inputs_.loss_gradient.as<float>() = static_cast<float>(loss_gradient);
+}
+
+StepResult Trainer::step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
+  const int64_t world = recipe_->train.emulated_world, per_rank = recipe_->train.micro_batches() / world;
+  const BoundProgram& program = bound(stage);
+  const Tensor loss_tensor = loss(stage);
+  StepResult result;
+  for (int64_t rank = 0; rank < world; ++rank) {
+    optimizer_.begin_rank(*executor_);
+    for (int64_t i = 0; i < per_rank; ++i) {
+      load(next(), 1.0 / static_cast<double>(per_rank));
+      executor_->run(program);
+      result.loss += static_cast<double>(*loss_tensor.as<float>());
+    }
+    optimizer_.end_rank(*executor_, rank);
+    result.gradient_norm += optimizer_.gradient_norm();
+  }
+  result.loss /= static_cast<double>(world * per_rank);
+  result.gradient_norm /= static_cast<double>(world);
+  optimizer_.update(*executor_, numbers);
+  averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
+  return result;
+}
+
+}  // namespace fairway

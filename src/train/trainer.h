@@ -1,0 +1,71 @@
+// The arithmetic of training without clock, files or terminal: parameters, programs of every stage, optimizer, averages.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "average/averager.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace fairway {
+
+// One micro-batch as the model reads it: i32 tensors of M tokens. The loader's batches convert to it.
+struct MicroBatch {
+  Tensor tokens, targets, segment_start;
+};
+
+// How a micro-batch lies in memory. Packed documents form one long row.
+struct Geometry {
+  int64_t tokens = 0;      // M
+  int64_t row_length = 0;  // T
+  bool packed = false;
+};
+Geometry micro_batch_geometry(const Recipe& recipe);
+
+struct StepResult {
+  double loss = 0;  // mean over the step's micro-batches
+  double gradient_norm = 0;
+};
+
+class Trainer {
+ public:
+  Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor);
+
+  void initialize(uint64_t seed, ThreadPool& pool);  // weights from the seed; averages begin there
+  void begin_averages() { averager_.start(); }       // after weights were put in place by hand
+
+  // One optimizer step over the micro-batches that `next` hands out, rank by emulated rank.
+  StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
+
+  ParamStore& params() { return params_; }
+  Optimizer& optimizer() { return optimizer_; }
+  Averager& averager() { return averager_; }
+  const Program& program(ModelStage stage) const;
+  const BoundProgram& bound(ModelStage stage) const;
+  void load(const MicroBatch& batch, double loss_gradient);  // into the programs' inputs
+  Tensor loss(ModelStage stage) const;
+  size_t activation_bytes() const { return activations_->capacity(); }
+
+ private:
+  static constexpr size_t kStages = 4;
+  static size_t index_of(ModelStage stage) { return (stage.looped ? 1U : 0U) + (stage.fake_quant ? 2U : 0U); }
+  bool reachable(ModelStage stage) const;
+
+  const Recipe* recipe_;
+  Geometry geometry_;
+  Executor* executor_;
+  ParamStore params_;
+  Arena io_;
+  ModelInputs inputs_;
+  Optimizer optimizer_;
+  Averager averager_;
+  std::unique_ptr<Arena> activations_;  // shared by the stages: only one runs at a time
+  std::array<std::unique_ptr<BoundProgram>, kStages> stages_;
+  std::array<ModelOutputs, kStages> outputs_;
+};
+
+}  // namespace fairway
