@@ -1,0 +1,44 @@
+// The tokens of a text on their way to shards: one growing file and a journal beside it, so that interrupted work goes on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fairway::data {
+
+struct StreamState {
+  uint64_t file = 0, records = 0;  // inputs finished, and records of the next one
+  uint64_t documents = 0, tokens = 0, bytes = 0, text_bytes = 0;
+};
+
+class TokenStream {
+ public:
+  // `key` tells the inputs, their sizes and the options; a journal with another key is discarded.
+  TokenStream(const std::filesystem::path& folder, const std::string& name, std::string key, bool byte_counts);
+  ~TokenStream();
+  TokenStream(const TokenStream&) = delete;
+  TokenStream& operator=(const TokenStream&) = delete;
+
+  const StreamState& state() const { return state_; }
+  uint64_t resumed_documents() const { return resumed_; }
+
+  void append(std::span<const uint16_t> tokens, std::span<const uint16_t> bytes);
+  void advance(const StreamState& state) { state_ = state; }  // what the appended tokens amount to
+  void checkpoint();                                          // syncs and writes the journal
+  void remove();                                              // the work is done: files and journal go
+
+  void read(uint64_t position, std::span<uint16_t> out) const;
+  void read_bytes(uint64_t position, std::span<uint16_t> out) const;
+
+ private:
+  std::filesystem::path tokens_path_, bytes_path_, journal_path_;
+  std::string key_;
+  int tokens_fd_ = -1, bytes_fd_ = -1;
+  StreamState state_;
+  uint64_t resumed_ = 0;
+};
+
+}  // namespace fairway::data

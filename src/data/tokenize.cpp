@@ -1,0 +1,304 @@
+// Text to shards (spec §1.1, scoring spec §1.1): BOS before each document, no EOS, documents running on across shards.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "data/documents.h"
+#include "data/manifest.h"
+#include "data/ordered_pipeline.h"
+#include "data/token_stream.h"
+#include "data/tools.h"
+#include "tokenizer/byte_tables.h"
+#include "tokenizer/case_ops.h"
+#include "tokenizer/tokenizer.h"
+
+namespace fairway::data {
+namespace {
+
+constexpr size_t kJobBytes = 1 << 18, kJobRecords = 512;
+constexpr double kCheckpointSeconds = 5;
+
+struct Job {
+  std::shared_ptr<const DocumentReader> reader;  // decodes the records
+  std::vector<Record> records;                   // the first `used` count
+  size_t used = 0;
+  uint64_t file = 0, records_after = 0;  // place in the inputs behind this job
+  bool file_ended = false;
+  std::vector<int> ids;
+  std::vector<uint16_t> tokens, bytes;
+  uint64_t counted_bytes = 0, text_bytes = 0;
+};
+
+// Reads the records of several files in order, skipping what an earlier run did.
+class RecordFeed {
+ public:
+  RecordFeed(const std::vector<std::filesystem::path>& inputs, const StreamState& from)
+      : inputs_(inputs), file_(from.file), skip_(from.records) {}
+
+  bool operator()(Job& job) {
+    job.used = 0;
+    job.file_ended = false;
+    if (file_ >= inputs_.size()) return false;
+    if (!reader_) open();
+    size_t bytes = 0;
+    while (bytes < kJobBytes && job.used < kJobRecords) {
+      if (job.used == job.records.size()) job.records.emplace_back();
+      if (!reader_->next(job.records[job.used])) {
+        job.file_ended = true;
+        break;
+      }
+      bytes += job.records[job.used++].text.size();
+    }
+    records_ += job.used;
+    job.reader = reader_;
+    job.file = file_;
+    job.records_after = records_;
+    if (job.file_ended) {
+      ++file_;
+      reader_.reset();
+    }
+    return true;
+  }
+
+ private:
+  void open() {
+    reader_ = std::make_shared<DocumentReader>(inputs_[file_]);
+    records_ = std::exchange(skip_, 0);
+    Record skipped;
+    for (uint64_t i = 0; i < records_; ++i)
+      if (!reader_->next(skipped))
+        throw InputError(fmt::format("{}: it has become shorter since it was first read", inputs_[file_].string()));
+  }
+
+  const std::vector<std::filesystem::path>& inputs_;
+  uint64_t file_, skip_, records_ = 0;
+  std::shared_ptr<DocumentReader> reader_;
+};
+
+class Encoder {
+ public:
+  Encoder(const Tokenizer& tokenizer, bool case_ops)
+      : tokenizer_(tokenizer), tables_(make_byte_tables(tokenizer)), case_ops_(case_ops) {
+    if (tokenizer.vocab() > 65536)
+      throw InputError(fmt::format("the tokenizer has {} pieces, but shards hold 16-bit tokens", tokenizer.vocab()));
+    if (tokenizer.piece(kBosId).type != PieceType::control)
+      throw InputError(fmt::format("piece {} of the tokenizer is \"{}\", but it must be the document start", kBosId,
+                                   tokenizer.piece(kBosId).text));
+    if (case_ops) counter_.emplace(tokenizer, tables_);
+  }
+
+  void operator()(Job& job) const {
+    job.tokens.clear();
+    job.bytes.clear();
+    job.counted_bytes = job.text_bytes = 0;
+    for (size_t i = 0; i < job.used; ++i) {
+      Record& record = job.records[i];
+      job.reader->decode(record);
+      job.text_bytes += record.text.size();
+      tokenizer_.encode(case_ops_ ? encode_case(record.text) : record.text, job.ids);
+      job.ids.insert(job.ids.begin(), kBosId);
+      const size_t first = job.tokens.size();
+      job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
+      if (counter_)
+        counter_->count(job.ids, job.bytes);
+      else
+        count(std::span(job.tokens).subspan(first), job.bytes);
+    }
+    for (const uint16_t bytes : job.bytes) job.counted_bytes += bytes;
+  }
+
+ private:
+  void count(std::span<const uint16_t> document, std::vector<uint16_t>& out) const {
+    for (size_t i = 0; i < document.size(); ++i)
+      out.push_back(i == 0 ? 0 : static_cast<uint16_t>(tables_.of(document[i - 1], document[i])));
+  }
+
+  const Tokenizer& tokenizer_;
+  ByteTables tables_;
+  bool case_ops_;
+  std::optional<CaseByteCounter> counter_;
+};
+
+// Everything the tokens depend on: another key means that journalled work is of no use.
+std::string stream_key(const std::vector<std::filesystem::path>& inputs, const Tokenizer& tokenizer,
+                       const TokenizeOptions& options) {
+  std::string text = fmt::format("{} case_ops={}", tokenizer.sha256(), options.case_ops);
+  for (const auto& input : inputs) {
+    const InputFile file(input);
+    const auto changed = std::filesystem::last_write_time(input).time_since_epoch().count();
+    text += fmt::format("\n{} {} {}", std::filesystem::absolute(input).string(), file.size(), changed);
+  }
+  return sha256_hex(text);
+}
+
+void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encoder& encoder, const TokenizeOptions& options,
+                   TokenStream& stream) {
+  RecordFeed feed(inputs, stream.state());
+  StreamState state = stream.state();
+  auto last = std::chrono::steady_clock::now();
+  const auto write = [&](Job& job) {
+    stream.append(job.tokens, job.bytes);
+    state.file = job.file + (job.file_ended ? 1 : 0);
+    state.records = job.file_ended ? 0 : job.records_after;
+    state.documents += job.used;
+    state.tokens += job.tokens.size();
+    state.bytes += job.counted_bytes;
+    state.text_bytes += job.text_bytes;
+    stream.advance(state);
+    const auto now = std::chrono::steady_clock::now();
+    if (std::chrono::duration<double>(now - last).count() >= kCheckpointSeconds) {
+      stream.checkpoint();
+      last = now;
+    }
+    if (options.progress) options.progress({state.documents, state.tokens});
+  };
+  try {
+    OrderedPipeline<Job>(options.threads).run(std::ref(feed), std::cref(encoder), write);
+  } catch (...) {
+    stream.checkpoint();
+    throw;
+  }
+  stream.checkpoint();
+}
+
+std::vector<uint64_t> shard_sizes(uint64_t tokens, int shards, uint64_t shard_tokens) {
+  std::vector<uint64_t> sizes;
+  if (shards > 0) {
+    const auto count = static_cast<uint64_t>(shards);
+    for (uint64_t i = 0; i < count; ++i) sizes.push_back(tokens / count + (i < tokens % count ? 1 : 0));
+  } else {
+    for (uint64_t left = tokens; left > 0; left -= sizes.back()) sizes.push_back(std::min(left, shard_tokens));
+  }
+  return sizes;
+}
+
+template <class Read>
+ManifestShard cut_shard(const std::filesystem::path& folder, const std::string& name, uint64_t begin, uint64_t tokens,
+                        Read read) {
+  ShardWriter writer(folder / name, tokens);
+  std::vector<uint16_t> buffer(std::min<uint64_t>(tokens, 1 << 20));
+  for (uint64_t done = 0; done < tokens;) {
+    const auto part = std::span(buffer).first(std::min<uint64_t>(buffer.size(), tokens - done));
+    read(begin + done, part);
+    writer.append(part);
+    done += part.size();
+  }
+  return {name, tokens, writer.finish()};
+}
+
+void cut_shards(const TokenStream& stream, const std::filesystem::path& folder, std::string_view kind,
+                const std::vector<uint64_t>& sizes, bool byte_counts, std::vector<ManifestShard>& listed) {
+  uint64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    listed.push_back(cut_shard(folder, fmt::format("fineweb_{}_{:06}.bin", kind, i), begin, sizes[i],
+                               [&](uint64_t at, std::span<uint16_t> out) { stream.read(at, out); }));
+    if (byte_counts)
+      listed.push_back(cut_shard(folder, fmt::format("fineweb_{}_bytes_{:06}.bin", kind, i), begin, sizes[i],
+                                 [&](uint64_t at, std::span<uint16_t> out) { stream.read_bytes(at, out); }));
+    begin += sizes[i];
+  }
+}
+
+bool is_kind(const std::string& name, std::string_view kind) { return name.starts_with(fmt::format("fineweb_{}_", kind)); }
+
+// Shards of an earlier run may be replaced; shards nobody listed belong to someone else and would mix with ours. Not asked when
+// work is resumed: the run that began it has asked, and may have written shards before its manifest.
+void check_strangers(const std::filesystem::path& folder, std::string_view kind, const std::optional<Manifest>& earlier,
+                     TokenStream& stream) {
+  for (const auto& path : kind == "train" ? list_train(folder) : list_validation(folder)) {
+    const std::string name = path.filename().string();
+    if (earlier && std::any_of(earlier->shards.begin(), earlier->shards.end(), [&](const auto& s) { return s.name == name; }))
+      continue;
+    stream.remove();
+    throw InputError(
+        fmt::format("{}: there already, and not listed in a manifest: choose another folder or remove it", path.string()));
+  }
+}
+
+void check(const TokenizeOptions& options) {
+  if (options.inputs.empty() && !options.validation) throw InputError("no text was given to tokenize");
+  if (options.shards < 0 || options.shards > 999999)
+    throw InputError(fmt::format("{} shards were asked for; expected 1 to 999999", options.shards));
+  if (options.shard_tokens < 1 || options.shard_tokens > kMaxShardTokens)
+    throw InputError(
+        fmt::format("shards of {} tokens were asked for; expected 1 to {}", options.shard_tokens, kMaxShardTokens));
+}
+
+// One kind of shards, from its inputs to its files; the entries of the earlier run of this kind are replaced in `manifest`.
+void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::path>& inputs, const Encoder& encoder,
+                   const TokenizeOptions& options, TokenStream& stream, Manifest& manifest) {
+  encode_stream(inputs, encoder, options, stream);
+  const StreamState& state = stream.state();
+  const bool train = kind == "train";
+  if (state.tokens == 0) throw InputError(fmt::format("{}: no documents were found", inputs.front().string()));
+  if (train && state.tokens < static_cast<uint64_t>(options.shards))
+    throw InputError(fmt::format("{} tokens cannot fill {} shards", state.tokens, options.shards));
+  const auto sizes = shard_sizes(state.tokens, train ? options.shards : 0, options.shard_tokens);
+  if (*std::max_element(sizes.begin(), sizes.end()) > kMaxShardTokens)
+    throw InputError(fmt::format("{} tokens in {} shards are more than {} each: ask for more shards", state.tokens,
+                                 sizes.size(), kMaxShardTokens));
+  std::vector<std::string> stale;
+  std::erase_if(manifest.shards, [&](const ManifestShard& shard) {
+    if (!is_kind(shard.name, kind)) return false;
+    stale.push_back(shard.name);
+    return true;
+  });
+  for (const std::string& name : stale) std::filesystem::remove(options.out / name);
+  cut_shards(stream, options.out, kind, sizes, !train && (options.byte_counts || options.case_ops), manifest.shards);
+  (train ? manifest.documents : manifest.val_documents) = state.documents;
+  (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
+}
+
+}  // namespace
+
+TokenizeResult tokenize(const TokenizeOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  check(options);
+  const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
+  const Encoder encoder(tokenizer, options.case_ops);
+  std::vector<std::filesystem::path> validation;
+  if (options.validation) validation.push_back(*options.validation);
+  const std::string train_key = stream_key(options.inputs, tokenizer, options),
+                    val_key = stream_key(validation, tokenizer, options);
+
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) throw WorkError(fmt::format("{}: cannot make this folder: {}", options.out.string(), error.message()));
+  const auto earlier = read_manifest(options.out);
+  Manifest manifest = earlier.value_or(Manifest{});
+  const bool both = !options.inputs.empty() && options.validation.has_value();
+  if (earlier && !both && (earlier->tokenizer_sha256 != tokenizer.sha256() || earlier->case_ops != options.case_ops))
+    throw InputError(fmt::format("{}: the shards there were made with another tokenizer", options.out.string()));
+  manifest.tokenizer_sha256 = tokenizer.sha256();
+  manifest.vocab = tokenizer.vocab();
+  manifest.case_ops = options.case_ops;
+
+  TokenizeResult result;
+  const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key) {
+    if (inputs.empty()) return;
+    TokenStream stream(options.out, std::string(kind), key, kind == "val");
+    if (stream.resumed_documents() == 0) check_strangers(options.out, kind, earlier, stream);
+    result.resumed_documents += stream.resumed_documents();
+    tokenize_kind(kind, inputs, encoder, options, stream, manifest);
+    const StreamState& state = stream.state();
+    result.documents += state.documents;
+    result.tokens += state.tokens;
+    result.bytes += state.bytes;
+    result.text_bytes += state.text_bytes;
+    write_manifest(options.out, manifest);
+    stream.remove();
+  };
+  write_file_atomic(options.out / "tokenizer.model", tokenizer.bytes());
+  run("train", options.inputs, train_key);
+  run("val", validation, val_key);
+  result.shards = static_cast<int>((options.inputs.empty() ? 0 : list_train(options.out).size()) +
+                                   (validation.empty() ? 0 : list_validation(options.out).size()));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace fairway::data

@@ -1,0 +1,76 @@
+// From text to shards, and a look at shards: what `fairway data …` calls.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fairway::data {
+
+struct TokenizeProgress {
+  uint64_t documents = 0, tokens = 0;
+};
+
+struct TokenizeOptions {
+  std::vector<std::filesystem::path> inputs;        // training text; may be empty when there is validation text
+  std::optional<std::filesystem::path> validation;  // becomes fineweb_val_000000.bin
+  std::filesystem::path tokenizer, out;
+  int shards = 0;  // train shards of equal size; 0: as many of shard_tokens as it takes
+  uint64_t shard_tokens = 100'000'000;
+  int threads = 2;
+  bool byte_counts = false;  // also fineweb_val_bytes_*.bin: original bytes of each validation token
+  bool case_ops = false;     // transform the text first (spec A.7); implies byte_counts
+  std::function<void(const TokenizeProgress&)> progress;  // called now and then; may throw to stop, the work so far is kept
+};
+
+struct TokenizeResult {
+  uint64_t documents = 0, tokens = 0;
+  uint64_t bytes = 0;       // as scoring counts them (after normalisation), train and validation together
+  uint64_t text_bytes = 0;  // UTF-8 of the documents as read
+  int shards = 0;
+  double seconds = 0;
+  uint64_t resumed_documents = 0;  // taken over from an interrupted run
+};
+
+// Writes shards, tokenizer.model and manifest.json into `out`. Interrupted, it goes on where it was when called again with the
+// same arguments. InputError for anything wrong with the inputs, naming file and line.
+TokenizeResult tokenize(const TokenizeOptions& options);
+
+struct TrainTokenizerOptions {
+  std::vector<std::filesystem::path> inputs;
+  int vocab = 1024;
+  std::filesystem::path out;
+  bool case_ops = false;                   // the four operators become pieces of their own, the text is transformed first
+  uint64_t max_bytes = uint64_t{1} << 30;  // text used at most, from the front: the trainer holds all of it in memory
+};
+
+struct TrainTokenizerResult {
+  int vocab = 0;
+  uint64_t documents = 0, bytes = 0;
+  std::string sha256;
+};
+
+TrainTokenizerResult train_tokenizer(const TrainTokenizerOptions& options);
+
+struct InspectOptions {
+  bool checksums = true;                // compare with the manifest: reads every byte
+  uint64_t sample_tokens = 20'000'000;  // for frequencies, lengths and the token-range check, spread over the shards; 0: all
+  bool unicode = true;                  // pictures with block characters, else ASCII
+};
+
+struct InspectResult {
+  int shards = 0;
+  uint64_t tokens = 0;
+  std::vector<std::string> problems;
+  uint64_t sampled_tokens = 0, sampled_documents = 0;
+  std::vector<uint64_t> frequencies;       // by token id, of the sample
+  std::vector<uint64_t> document_lengths;  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
+  std::string text;                        // table and pictures for a terminal
+};
+
+InspectResult inspect(const std::filesystem::path& folder, const InspectOptions& options = {});
+
+}  // namespace fairway::data
