@@ -57,6 +57,9 @@ void Guarded::set(const std::vector<double>& values) {
   }
 }
 
-std::vector<std::byte> Guarded::bytes() const { return {tensor_.data, tensor_.data + tensor_.spec.bytes()}; }
+std::vector<std::byte> Guarded::bytes() const {
+  if (!tensor_) return {};
+  return {tensor_.data, tensor_.data + tensor_.spec.bytes()};
+}
 
 }  // namespace fairway::ops_test

@@ -57,9 +57,11 @@ struct OpRun {
 
   void forward(const BackendUnderTest<Op>& backend, Queue& queue) {
     workspace = Guarded({{static_cast<int64_t>(plan.forward_workspace)}, DType::u8}, 0);
+    const auto before = bytes_of({&in});
     backend.forward(example.op, {args<typename Op::In>(in), args<typename Op::Out>(out), args<typename Op::Saved>(saved),
                                  workspace.tensor(), &queue});
     check_guards(backend.name);
+    if constexpr (Differentiable<Op>) EXPECT_TRUE(before == bytes_of({&in})) << backend.name << " changed an input";
   }
 
   void backward(const BackendUnderTest<Op>& backend, const BackwardSetup& how, Queue& queue) {
@@ -68,12 +70,26 @@ struct OpRun {
     auto wanted = args<typename Op::In>(din);
     if (how.accumulate)
       for (size_t i = 0; i < din.size(); ++i) reinterpret_cast<Tensor*>(&wanted)[i].accumulate = true;
+    const auto before = bytes_of({&in, &out, &saved, &dout});
     backend.backward(example.op, {args<typename Op::In>(in), args<typename Op::Out>(out), args<typename Op::Saved>(saved),
                                   args<typename Op::Out>(dout), wanted, workspace.tensor(), &queue});
     check_guards(backend.name);
+    EXPECT_TRUE(before == bytes_of({&in, &out, &saved, &dout})) << backend.name << " changed what it may only read";
   }
 
  private:
+  using Group = std::vector<Guarded>;
+
+  static std::vector<std::byte> bytes_of(std::initializer_list<const Group*> groups) {
+    std::vector<std::byte> all;
+    for (const Group* group : groups)
+      for (const Guarded& guarded : *group) {
+        const auto bytes = guarded.bytes();
+        all.insert(all.end(), bytes.begin(), bytes.end());
+      }
+    return all;
+  }
+
   DType dtype_of(const Slot& slot) const {
     if (slot.content == Content::index || slot.content == Content::segments) return DType::i32;
     return slot.f64 ? DType::f64 : setup.dtype;

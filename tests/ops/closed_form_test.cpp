@@ -1,0 +1,123 @@
+// Values of differentiable ops that can be worked out by hand: the hash, the quantization grid, edges of sequences.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "ops/direct_call.h"
+
+namespace fairway::ops_test {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+
+TEST(BigramRow, MatchesTheVectorsOfTheSpec) {
+  struct Vector {
+    int64_t token, previous, of2048, of3072, of4096;
+  };
+  const std::vector<Vector> vectors{{7, 5, 1082, 2085, 1051},     {1, 1023, 310, 893, 1697}, {1023, 1, 752, 846, 3965},
+                                    {512, 512, 1538, 2730, 2303}, {0, 0, 0, 0, 0},           {1, 1, 11, 1025, 2044}};
+  for (const Vector& v : vectors) {
+    EXPECT_EQ(bigram_row(v.token, v.previous, 2048), v.of2048);
+    EXPECT_EQ(bigram_row(v.token, v.previous, 3072), v.of3072);
+    EXPECT_EQ(bigram_row(v.token, v.previous, 4096), v.of4096);
+  }
+}
+
+TEST(ProjectedEmbed, FirstPositionOfEachSequenceTakesTheLastRow) {
+  const Guarded tokens = integers({3, 5, 5, 3}), table = doubles({4, 1}, {10, 20, 30, 40});
+  const Guarded proj = doubles({1, 1}, {1}), scale = doubles({1}, {0.5});
+  const ProjectedEmbed op{.index = ProjectedEmbed::Index::bigram, .row_length = 2};
+  const double second = 5 + 5 * static_cast<double>(bigram_row(5, 3, 4)),
+               fourth = 5 + 5 * static_cast<double>(bigram_row(3, 5, 4));
+  EXPECT_THAT(call(op, {tokens.tensor(), table.tensor(), proj.tensor(), scale.tensor()})[0],
+              ElementsAre(20, second, 20, fourth));
+}
+
+TEST(FakeQuant, RoundsHalvesToEvenOnTheRowsGrid) {
+  // levels 4 and absmax 8: step 2, so 1, 3, 5 and 7 are ties.
+  const Guarded weight = doubles({2, 6}, {8, 1, 3, -5, 7, 0.9, 0, 0, 0, 0, 0, 0});
+  EXPECT_THAT(call(FakeQuant{.levels = 4}, {weight.tensor()})[0], ElementsAre(8, 0, 4, -4, 8, 0, 0, 0, 0, 0, 0, 0));
+}
+
+TEST(FakeQuant, FloorOfTheStepCoarsensSmallRows) {
+  const Guarded weight = doubles({1, 4}, {0.3, 0.1, -0.26, 0.25});
+  EXPECT_THAT(call(FakeQuant{.levels = 31, .scale_floor = 0.5}, {weight.tensor()})[0], ElementsAre(0.5, 0, -0.5, 0));
+}
+
+TEST(FakeQuant, GradientPassesThrough) {
+  const Guarded weight = doubles({1, 3}, {0.3, 7, -2}), g = doubles({1, 3}, {1, -2, 5}),
+                dweight = doubles({1, 3}, {10, 10, 10});
+  Tensor added = dweight.tensor();
+  added.accumulate = true;
+  ref::backward(FakeQuant{}, {.in = {weight.tensor()}, .out = {}, .saved = {}, .dout = {g.tensor()}, .din = {added}});
+  EXPECT_THAT(dweight.values(), ElementsAre(11, 8, 15));
+}
+
+TEST(SmearGate, SequencesDoNotLeak) {
+  const Guarded u = doubles({4, 1}, {1, 2, 4, 8}), gate = doubles({1}, {0});  // σ(0) = ½
+  EXPECT_THAT(call(SmearGate{.row_length = 2}, {u.tensor(), gate.tensor()})[0], ElementsAre(0.5, 1.5, 2, 6));
+}
+
+TEST(SmearGateInput, NeitherSequencesNorDocumentsLeak) {
+  const Guarded tokens = integers({9, 9, 1, 9}), e = doubles({4, 1}, {1, 2, 4, 8}), zero = doubles({1}, {0}),
+                two = doubles({1}, {2});
+  const SmearGateInput::In in{tokens.tensor(), e.tensor(), zero.tensor(), two.tensor()};
+  EXPECT_THAT(call(SmearGateInput{.row_length = 4, .bos = 1}, in)[0], ElementsAre(1, 3, 4, 12));
+  EXPECT_THAT(call(SmearGateInput{.row_length = 1, .bos = 1}, in)[0], ElementsAre(1, 2, 4, 8));
+}
+
+TEST(Attention, AveragesTheVisibleRows) {
+  const Guarded zeros = doubles({4, 1}, {0, 0, 0, 0}), v = doubles({4, 1}, {1, 3, 5, 9}), starts = integers({0, 0, 2, 2});
+  const Attention op{.row_length = 4, .heads = 1, .kv_heads = 1, .scale = 1};
+  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), {}})[0],
+              ElementsAre(1, DoubleNear(2, 1e-15), DoubleNear(3, 1e-15), DoubleNear(4.5, 1e-15)));
+  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), starts.tensor()})[0],
+              ElementsAre(1, DoubleNear(2, 1e-15), 5, DoubleNear(7, 1e-15)));
+}
+
+TEST(Xsa, SubtractsTheOwnValueAndSurvivesAZeroOne) {
+  const Guarded y = doubles({2, 2}, {3, 5, 3, 5}), v = doubles({2, 2}, {2, 0, 0, 0});
+  EXPECT_THAT(call(Xsa{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor()})[0], ElementsAre(0, 5, 3, 5));
+}
+
+TEST(Mlp, SquaresWithHalfTheSlopeBelowZero) {
+  const Guarded m = doubles({2, 1}, {3, -4}), one = doubles({1, 1}, {1}), scale = doubles({1}, {1});
+  EXPECT_THAT(call(Mlp{}, {{}, m.tensor(), one.tensor(), one.tensor(), scale.tensor()})[0], ElementsAre(9, 4));
+}
+
+TEST(SoftcapCrossEntropy, UniformLogitsCostTheLogOfTheVocabulary) {
+  const Guarded x = doubles({2, 1}, {0, 0}), table = doubles({8, 1}, std::vector<double>(8, 1.0)), targets = integers({0, 7});
+  const auto out = call(SoftcapCrossEntropy{}, {x.tensor(), table.tensor(), targets.tensor()});
+  EXPECT_THAT(out[0], ElementsAre(DoubleNear(std::log(8), 1e-15)));
+  EXPECT_THAT(out[1], ElementsAre(DoubleNear(std::log(8), 1e-15), DoubleNear(std::log(8), 1e-15)));
+}
+
+TEST(SoftcapCrossEntropy, CapBoundsTheLoss) {
+  const Guarded x = doubles({1, 1}, {1}), table = doubles({2, 1}, {1e6, -1e6}), targets = integers({1});
+  const auto out = call(SoftcapCrossEntropy{.cap = 30}, {x.tensor(), table.tensor(), targets.tensor()});
+  EXPECT_THAT(out[0], ElementsAre(DoubleNear(60, 1e-12)));
+}
+
+TEST(QkNormRope, RotatesByTheSpecsSign) {
+  // Position 1, angle θ: (1, 1) → (cosθ + sinθ, cosθ − sinθ); the norm of (1, 1) is already 1 but for eps.
+  const double theta = 0.3, c = std::cos(theta), s = std::sin(theta);
+  const Guarded q = doubles({2, 2}, {1, 1, 1, 1}), gain = doubles({1}, {2}), rope = doubles({2, 2}, {1, 0, c, s});
+  const auto out =
+      call(QkNormRope{.row_length = 2, .head_dim = 2, .eps = 0}, {q.tensor(), q.tensor(), gain.tensor(), rope.tensor()});
+  EXPECT_THAT(out[0], ElementsAre(2, 2, DoubleNear(2 * (c + s), 1e-15), DoubleNear(2 * (c - s), 1e-15)));
+  EXPECT_THAT(out[1], ElementsAre(1, 1, DoubleNear(c + s, 1e-15), DoubleNear(c - s, 1e-15)));
+}
+
+TEST(Plans, RefuseWrongShapesWithTheOpsName) {
+  const Guarded a = doubles({2, 3}, std::vector<double>(6, 0.0)), b = doubles({3, 2}, std::vector<double>(6, 0.0));
+  try {
+    Add{}.plan({a.tensor(), b.tensor()});
+    FAIL() << "shapes differ";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("[add]"));
+  }
+}
+
+}  // namespace
+}  // namespace fairway::ops_test
