@@ -40,7 +40,7 @@ ShuffledSampler::ShuffledSampler(const SamplerOptions& options, Corpus corpus) :
   for (size_t r = 0; r < world && files > 0; ++r) {
     ranks_[r].rng = Rng(options.seed, r);
     const size_t sharers = files >= world ? 1 : (world - 1 - r % files) / files + 1;  // ranks r % files, + files, + 2 files, …
-    for (size_t f = files >= world ? r : r % files; f < files; f += std::max(world, files)) {
+    for (size_t f = files >= world ? r : r % files; f < files; f += std::min(world, files)) {
       const uint64_t begin = corpus_.tokens[f] * (r / std::min(files, world)) / sharers;
       const uint64_t end = corpus_.tokens[f] * (r / std::min(files, world) + 1) / sharers;
       if (end - begin > static_cast<uint64_t>(options.length))

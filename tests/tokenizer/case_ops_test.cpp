@@ -1,0 +1,83 @@
+#include "tokenizer/case_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "tokenizer/train_bpe.h"
+
+namespace fairway {
+namespace {
+
+const std::string kT(kTitleOp), kC(kCapsOp), kU(kUpperOp), kE(kEscapeOp);
+
+TEST(CaseOps, FollowsTheRules) {
+  EXPECT_EQ(encode_case("all lower 123"), "all lower 123");
+  EXPECT_EQ(encode_case("NASA"), kC + "nasa");
+  EXPECT_EQ(encode_case("Hello A"), kT + "hello " + kT + "a");
+  EXPECT_EQ(encode_case("iPhone McDonald"), "i" + kU + "phone " + kT + "mc" + kU + "donald");
+  EXPECT_EQ(encode_case("ABc"), kT + "a" + kU + "bc");
+  EXPECT_EQ(encode_case("x" + kC + "y"), "x" + kE + kC + "y");
+  EXPECT_EQ(encode_case("\xC3\x89"
+                        "A"),
+            "\xC3\x89" + kT + "a");  // only ASCII letters are touched
+  EXPECT_EQ(encode_case(""), "");
+}
+
+TEST(CaseOps, RoundTripsAnyText) {
+  Rng rng(21);
+  const std::vector<std::string> parts = {"a", "b", "A", "B", "Z",    " ",    "1",        "\xC3\x89",
+                                          kT,  kC,  kU,  kE,  "word", "WORD", "\xEE\x80", "\n"};
+  for (int round = 0; round < 5000; ++round) {
+    std::string text;
+    for (uint64_t i = rng.below(12); i > 0; --i) text += parts[rng.below(parts.size())];
+    ASSERT_EQ(decode_case(encode_case(text)), text);
+  }
+}
+
+TEST(CaseOps, DifferentTextsStayDifferent) {
+  const std::vector<std::string> letters = {"a", "A", " ", kT, kC, kU, kE};
+  std::map<std::string, std::string> seen;
+  for (int n = 0; n < 7 * 7 * 7 * 7; ++n) {
+    const std::string text = letters[n % 7] + letters[n / 7 % 7] + letters[n / 49 % 7] + letters[n / 343];
+    const auto [place, fresh] = seen.emplace(encode_case(text), text);
+    ASSERT_TRUE(fresh || place->second == text);
+  }
+}
+
+TEST(CaseOps, RefusesOperatorsWithoutLetters) {
+  for (const std::string& bad : {kT, kC + " ", kU + "1", kE, kE + "a", kT + kT + "a"})
+    EXPECT_THROW(decode_case(bad), InputError);
+}
+
+TEST(CaseOps, CountsOriginalBytes) {
+  int left = 200;
+  const auto source = [&](std::string& out) {
+    out = encode_case("The BBC and NASA said McDonald went Home, iPhone in hand");
+    return left-- > 0;
+  };
+  BpeOptions options;
+  options.vocab = 320;
+  options.user_symbols.assign(kCaseOps.begin(), kCaseOps.end());
+  const Tokenizer tokenizer = Tokenizer::from_bytes(train_bpe(source, options));
+  const ByteTables tables = make_byte_tables(tokenizer);
+  const CaseByteCounter counter(tokenizer, tables);
+  for (const std::string& text :
+       {std::string("The BBC went Home"), std::string("NASA"), "odd " + kC + " sign " + kE + " McX", std::string("plain")}) {
+    std::vector<int> ids = tokenizer.encode(encode_case(text));
+    EXPECT_EQ(decode_case(tokenizer.decode(ids)), text);
+    ids.insert(ids.begin(), kBosId);
+    std::vector<uint16_t> bytes;
+    counter.count(ids, bytes);
+    ASSERT_EQ(bytes.size(), ids.size());
+    EXPECT_EQ(bytes[0], 0);
+    int64_t sum = 0;
+    for (const uint16_t n : bytes) sum += n;
+    EXPECT_EQ(sum, static_cast<int64_t>(text.size())) << text;
+  }
+}
+
+}  // namespace
+}  // namespace fairway
