@@ -61,7 +61,9 @@ struct OpRun {
     backend.forward(example.op, {args<typename Op::In>(in), args<typename Op::Out>(out), args<typename Op::Saved>(saved),
                                  workspace.tensor(), &queue});
     check_guards(backend.name);
-    if constexpr (Differentiable<Op>) EXPECT_TRUE(before == bytes_of({&in})) << backend.name << " changed an input";
+    if constexpr (Differentiable<Op>) {
+      EXPECT_TRUE(before == bytes_of({&in})) << backend.name << " changed an input";
+    }
   }
 
   void backward(const BackendUnderTest<Op>& backend, const BackwardSetup& how, Queue& queue) {
