@@ -120,7 +120,7 @@ bool DocumentReader::next_text(Record& record) {
     const bool cut = feed != std::string::npos || !whole;
     blank_lines = !cut && is_blank(line) ? blank_lines + 1 : 0;
     const bool separator = blank_lines >= 2 || line == "%" || line == "%\r";
-    if (!separator) {
+    if (!separator && !(record.text.empty() && blank_lines > 0)) {
       if (is_empty(record.text)) record.line = std::max<uint64_t>(line_, 1);
       record.text += line;
       if (!cut) record.text += '\n';

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ class ScratchFolder {
  private:
   std::filesystem::path path_;
 };
+
+// A file written without waiting for the disk, which is what makes many small tests quick.
+inline void put_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
 
 // Token i of shard s is 2 + (s * 977 + i) % 1000, with a document start (1) every `document` tokens.
 inline uint16_t expected_token(size_t shard, uint64_t i, uint64_t document = 0) {
