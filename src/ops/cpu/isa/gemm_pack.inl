@@ -3,6 +3,8 @@
 constexpr int kNr = kNv * kLanes;
 constexpr int kRowStride = kMaxK + 16;  // inside a row panel of A; the 16 keeps rows out of one cache set
 
+constexpr int kPrefetchRows = 4;  // ahead, where each row lies on a page of its own
+
 FAIRWAY_INLINE void copy(const float* from, float* to, int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store(to + i, load(from + i));
@@ -22,16 +24,18 @@ void pack_a_rows(const float* a, int64_t lda, int64_t count, int64_t k, float* p
   }
 }
 
-// A[K,M]: a panel is k columns of kMr.
+// A[K,M]: a panel is k columns of kMr. Whole vectors are copied: what spills over is overwritten by the next column or lies
+// in the slack behind the last.
 void pack_a_columns(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) {
+  static_assert(kMr <= kLanes, "a column of a panel fits one vector");
+  static_assert((kRowStride - kMaxK) * kMr >= kLanes, "room behind the last column");
   for (int64_t p = 0; p < k; ++p) {
     const float* from = a + p * lda;
     float* to = packed + p * kMr;
+    for (int64_t ahead = 0; ahead < count; ahead += 16) __builtin_prefetch(from + kPrefetchRows * lda + ahead);
     int64_t row = 0;
-    for (; row + kMr <= count; row += kMr, to += kMr * kRowStride) {
-      for (int i = 0; i < kMr; ++i) to[i] = from[row + i];
-    }
-    if (row < count) {
+    for (; row + kLanes <= count; row += kMr, to += kMr * kRowStride) store(to, load(from + row));
+    for (; row < count; row += kMr, to += kMr * kRowStride) {
       for (int i = 0; i < kMr; ++i) to[i] = row + i < count ? from[row + i] : 0.0f;
     }
   }
@@ -42,6 +46,7 @@ void pack_b_columns(const float* b, int64_t ldb, int64_t count, int64_t k, float
   for (int64_t p = 0; p < k; ++p) {
     const float* from = b + p * ldb;
     float* to = packed + p * kNr;
+    for (int64_t ahead = 0; ahead < count; ahead += 16) __builtin_prefetch(from + kPrefetchRows * ldb + ahead);
     int64_t col = 0;
     for (; col + kNr <= count; col += kNr, to += k * kNr) {
 #pragma GCC unroll 8
