@@ -3,6 +3,7 @@
 #include "ops/cpu/flash.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "ops/cpu/isa/kernels.h"
@@ -69,31 +70,49 @@ void for_each_row(ThreadPool& pool, int64_t rows, Body&& body) {
   });
 }
 
-// Scratch of the backward pass, all per head and then per row.
-struct BackwardScratch {
-  BackwardScratch(const FlashShape& s, float* memory)
+// One thread's scratch for the backward pass of one span and kv head: dense copies per query head, hot in its cache.
+struct BackwardSlot {
+  static int64_t floats(const FlashShape& s, int64_t rows) { return rows * (s.heads / s.kv_heads) * (3 * s.head_size + 2); }
+  BackwardSlot(const FlashShape& s, int64_t rows, float* memory)
       : q(memory),
-        dy(q + s.rows * s.heads * s.head_size),
-        dq(dy + s.rows * s.heads * s.head_size),
-        lse2(dq + s.rows * s.heads * s.head_size),
-        dot(lse2 + s.rows * s.heads) {}
+        dy(q + rows * (s.heads / s.kv_heads) * s.head_size),
+        dq(dy + rows * (s.heads / s.kv_heads) * s.head_size),
+        lse2(dq + rows * (s.heads / s.kv_heads) * s.head_size),
+        dot(lse2 + rows * (s.heads / s.kv_heads)) {}
   float *q, *dy, *dq, *lse2, *dot;
 };
 
-void prepare_backward(ThreadPool& pool, const FlashBackward& a, const BackwardScratch& scratch) {
+void backward_span(const FlashBackward& a, int64_t origin, int64_t rows, int64_t kv_head, float* memory) {
   const FlashShape& s = a.shape;
-  const HeadSplit split{s.rows, s.heads, s.head_size};
-  const RowKernels& kernel = kernels().rows;
-  for_each_row(pool, s.rows, [&](int64_t row) {
-    split.pack(a.q, scratch.q, row, kernel);
-    split.pack(a.dy, scratch.dy, row, kernel);
-    for (int64_t head = 0; head < s.heads; ++head) {
-      const int64_t at = row * s.heads + head, to = head * s.rows + row;
-      scratch.lse2[to] = a.lse[at] * kLog2e;
-      scratch.dot[to] = kernel.dot(a.y + at * s.head_size, a.dy + at * s.head_size, s.head_size);
-      std::fill_n(scratch.dq + to * s.head_size, s.head_size, 0.0f);
+  const RowKernels& row_kernel = kernels().rows;
+  const int64_t e = s.head_size, group = s.heads / s.kv_heads;
+  const BackwardSlot slot(s, rows, memory);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t head = 0; head < group; ++head) {
+      const int64_t from = (origin + row) * s.heads + kv_head * group + head, to = head * rows + row;
+      row_kernel.copy(a.q + from * e, slot.q + to * e, e);
+      row_kernel.copy(a.dy + from * e, slot.dy + to * e, e);
+      slot.lse2[to] = a.lse[from] * kLog2e;
+      slot.dot[to] = row_kernel.dot(a.y + from * e, a.dy + from * e, e);
     }
-  });
+  }
+  std::fill_n(slot.dq, rows * group * e, 0.0f);
+  AttentionBackwardSpan t;
+  t.head_size = e, t.scale = s.scale, t.rows = rows, t.group = group;
+  t.start = a.segment_start ? a.segment_start + origin : nullptr, t.origin = origin;
+  const int64_t kv = (origin * s.kv_heads + kv_head) * e;
+  t.k = a.k + kv, t.v = a.v + kv, t.ld_kv = s.kv_heads * e;
+  t.q = slot.q, t.dy = slot.dy, t.dq = a.dq ? slot.dq : nullptr, t.head_stride = rows * e;
+  t.lse2 = slot.lse2, t.dot = slot.dot, t.row_stride = rows;
+  t.dk = a.dk ? a.dk + kv : nullptr, t.dv = a.dv ? a.dv + kv : nullptr;
+  t.add_dk = a.add_dk, t.add_dv = a.add_dv;
+  kernels().attention.backward(t);
+  for (int64_t row = 0; a.dq && row < rows; ++row) {
+    for (int64_t head = 0; head < group; ++head) {
+      float* to = a.dq + ((origin + row) * s.heads + kv_head * group + head) * e;
+      (a.add_dq ? row_kernel.add : row_kernel.copy)(slot.dq + (head * rows + row) * e, to, e);
+    }
+  }
 }
 
 }  // namespace
@@ -138,33 +157,17 @@ void flash_forward(ThreadPool& pool, const FlashForward& a, void* workspace) {
 void flash_backward(ThreadPool& pool, const FlashBackward& a, void* workspace) {
   const FlashShape& s = a.shape;
   check(s);
-  const AttentionKernels& kernel = kernels().attention;
-  const Spans spans(s, a.segment_start, kernel.queries, align<int32_t>(workspace));
-  const BackwardScratch scratch(s, align<float>(spans.tiles + Spans::capacity(s)));
-  prepare_backward(pool, a, scratch);
-  pool.parallel_for(spans.count * s.kv_heads, [&](int64_t task) {
-    const int64_t kv_head = task % s.kv_heads, origin = spans.begin[task / s.kv_heads];
-    AttentionBackwardSpan t;
-    t.head_size = s.head_size, t.scale = s.scale;
-    t.rows = spans.begin[task / s.kv_heads + 1] - origin, t.group = s.heads / s.kv_heads;
-    t.start = a.segment_start ? a.segment_start + origin : nullptr, t.origin = origin;
-    const int64_t kv = (origin * s.kv_heads + kv_head) * s.head_size;
-    t.k = a.k + kv, t.v = a.v + kv, t.ld_kv = s.kv_heads * s.head_size;
-    const int64_t first = kv_head * t.group * s.rows + origin;
-    t.q = scratch.q + first * s.head_size, t.dy = scratch.dy + first * s.head_size;
-    t.dq = a.dq ? scratch.dq + first * s.head_size : nullptr;
-    t.head_stride = s.rows * s.head_size;
-    t.lse2 = scratch.lse2 + first, t.dot = scratch.dot + first, t.row_stride = s.rows;
-    t.dk = a.dk ? a.dk + kv : nullptr, t.dv = a.dv ? a.dv + kv : nullptr;
-    t.add_dk = a.add_dk, t.add_dv = a.add_dv;
-    kernel.backward(t);
-  });
-  if (!a.dq) return;
-  const RowKernels& row_kernel = kernels().rows;
-  for_each_row(pool, s.rows, [&](int64_t row) {
-    for (int64_t head = 0; head < s.heads; ++head) {
-      const float* from = scratch.dq + (head * s.rows + row) * s.head_size;
-      (a.add_dq ? row_kernel.add : row_kernel.copy)(from, a.dq + (row * s.heads + head) * s.head_size, s.head_size);
+  const Spans spans(s, a.segment_start, kernels().attention.queries, align<int32_t>(workspace));
+  float* memory = align<float>(spans.tiles + Spans::capacity(s));
+  int64_t longest = 0;
+  for (int64_t i = 0; i < spans.count; ++i) longest = std::max<int64_t>(longest, spans.begin[i + 1] - spans.begin[i]);
+  // The workspace holds every row of every head once, so as many slots of the longest span as that makes.
+  const int64_t slots = std::min<int64_t>(pool.threads(), s.rows * s.kv_heads / longest);
+  std::atomic<int64_t> next{0};
+  pool.parallel_for(slots, [&](int64_t slot) {
+    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < spans.count * s.kv_heads;) {
+      const int64_t origin = spans.begin[task / s.kv_heads], rows = spans.begin[task / s.kv_heads + 1] - origin;
+      backward_span(a, origin, rows, task % s.kv_heads, memory + slot * BackwardSlot::floats(s, longest));
     }
   });
 }

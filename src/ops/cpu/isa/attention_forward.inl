@@ -1,47 +1,83 @@
 // Forward attention of one tile of queries. Queries lie along the lanes: S^T = K Q^T (keys x queries) makes the softmax
 // vertical, and P^T is at once the right-hand side of O^T = V^T P^T. Scores are in powers of two (the scale carries log2 e).
+// Past the diagonal the first vectors of queries see nothing, so keys there are worked on in bands with fewer vectors.
 
+static_assert(kTileVecs == 3, "bands are spelled out for three vectors");
 constexpr int kQueries = kTileVecs * kLanes;  // queries in a forward tile, keys in a backward tile
 constexpr int kMaxE = 128;
 constexpr int kKeyBlock = 96;  // keys between two updates of the running maximum
 constexpr float kLog2e = 1.44269504f, kLn2 = 0.693147181f;
 constexpr float kMasked = -1e30f;
 
-// c[i][lanes] (+)= sum over p < k of A(i, p) b[p][lanes], for `rows` rows of A; c and b have kQueries lanes per row.
-template <bool kByColumn, bool kAdd>
-FAIRWAY_INLINE void multiply_tile(int64_t rows, int64_t k, const float* a, int64_t stride, const float* b, float* c) {
+template <int kRows, int kVecs, bool kByColumn, bool kAdd>
+FAIRWAY_INLINE void multiply_rows(int64_t k, const float* a, int64_t stride, const float* b, float* c) {
+  vec acc[kRows][kVecs];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVecs; ++j) acc[r][j] = kAdd ? load(c + r * kQueries + j * kLanes) : vec{};
+  }
+  accumulate<kRows, kVecs, kByColumn>(acc, k, a, stride, b, kQueries);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kVecs; ++j) store(c + r * kQueries + j * kLanes, acc[r][j]);
+  }
+}
+
+// c[i][lanes] (+)= sum over p < k of A(i, p) b[p][lanes] for `rows` rows of A and kVecs vectors; rows of b and c are kQueries
+// long.
+template <int kVecs, bool kByColumn, bool kAdd>
+__attribute__((noinline)) void multiply_tile(int64_t rows, int64_t k, const float* a, int64_t stride, const float* b,
+                                             float* c) {
   int64_t i = 0;
   for (; i + kTileRows <= rows; i += kTileRows) {
-    vec acc[kTileRows][kTileVecs];
-#pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTileVecs; ++j) acc[r][j] = kAdd ? load(c + (i + r) * kQueries + j * kLanes) : vec{};
-    }
-    accumulate<kTileRows, kTileVecs, kByColumn>(acc, k, a + (kByColumn ? i : i * stride), stride, b, kQueries);
-#pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
-#pragma GCC unroll 16
-      for (int j = 0; j < kTileVecs; ++j) store(c + (i + r) * kQueries + j * kLanes, acc[r][j]);
-    }
+    multiply_rows<kTileRows, kVecs, kByColumn, kAdd>(k, a + (kByColumn ? i : i * stride), stride, b, c + i * kQueries);
   }
   for (; i < rows; ++i) {
-    vec acc[1][kTileVecs];
-    for (int j = 0; j < kTileVecs; ++j) acc[0][j] = kAdd ? load(c + i * kQueries + j * kLanes) : vec{};
-    accumulate<1, kTileVecs, kByColumn>(acc, k, a + (kByColumn ? i : i * stride), stride, b, kQueries);
-    for (int j = 0; j < kTileVecs; ++j) store(c + i * kQueries + j * kLanes, acc[0][j]);
+    multiply_rows<1, kVecs, kByColumn, kAdd>(k, a + (kByColumn ? i : i * stride), stride, b, c + i * kQueries);
   }
 }
 
 FAIRWAY_INLINE ivec load_int(const int32_t* p) { return *reinterpret_cast<const ivec*>(p); }
 
 struct ForwardState {
+  int64_t head_size, first;                     // E, and the position of the first query
   alignas(64) float queries[kMaxE * kQueries];  // Q^T times the scale
   alignas(64) float sums[kMaxE * kQueries];     // O^T, not yet divided
   alignas(64) float scores[kKeyBlock * kQueries];
   alignas(64) int32_t position[kQueries], start[kQueries];  // of each query, and of the first key it sees
   vec top[kTileVecs], total[kTileVecs];                     // running maximum and sum of each query
 };
+
+// The keys of a block that only vectors kFirst and up see: rows [begin, begin + count) of its scores.
+struct Band {
+  int64_t begin, count;
+};
+template <int kFirst>
+FAIRWAY_INLINE Band band_of(const ForwardState& s, int64_t key, int64_t count) {
+  int64_t begin = kFirst == 0 ? 0 : s.first + kFirst * kLanes - key;
+  int64_t end = kFirst + 1 == kTileVecs ? count : min64(count, s.first + (kFirst + 1) * kLanes - key);
+  begin = begin < 0 ? 0 : begin;
+  return {begin, end < begin ? 0 : end - begin};
+}
+
+template <int kFirst>
+void score_band(const AttentionForwardTile& t, ForwardState& s, int64_t key, int64_t count) {
+  const Band band = band_of<kFirst>(s, key, count);
+  const int64_t e = s.head_size, at = band.begin * kQueries + kFirst * kLanes;
+  multiply_tile<kTileVecs - kFirst, false, false>(band.count, e, t.k + (key + band.begin) * e, e, s.queries + kFirst * kLanes,
+                                                  s.scores + at);
+}
+
+template <int kFirst>
+void sum_band(const AttentionForwardTile& t, ForwardState& s, int64_t key, int64_t count) {
+  const Band band = band_of<kFirst>(s, key, count);
+  const int64_t e = s.head_size, at = band.begin * kQueries + kFirst * kLanes;
+  if (band.count == 0) return;
+  multiply_tile<kTileVecs - kFirst, true, true>(e, band.count, t.v + (key + band.begin) * e, e, s.scores + at,
+                                                s.sums + kFirst * kLanes);
+}
 
 // Scores of keys [first, first + count) that a query may not see become kMasked.
 void mask_scores(ForwardState& s, int64_t first, int64_t count) {
@@ -55,42 +91,72 @@ void mask_scores(ForwardState& s, int64_t first, int64_t count) {
   }
 }
 
-// Turns scores into weights 2^(s - top), after moving the running maximum and what was summed under the old one.
-void soften(ForwardState& s, int64_t count, int64_t head_size) {
-  vec top[kTileVecs], shrink[kTileVecs], total[kTileVecs];
-  bool moved = false;
-  for (int j = 0; j < kTileVecs; ++j) top[j] = s.top[j];
-  for (int64_t i = 0; i < count; ++i) {
+template <int kFirst>
+FAIRWAY_INLINE void raise_top(const ForwardState& s, int64_t key, int64_t count, vec (&top)[kTileVecs]) {
+  const Band band = band_of<kFirst>(s, key, count);
+  const float* scores = s.scores + band.begin * kQueries;
+  for (int64_t i = 0; i < band.count; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kTileVecs; ++j) top[j] = vmax(load(s.scores + i * kQueries + j * kLanes), top[j]);
+    for (int j = kFirst; j < kTileVecs; ++j) top[j] = vmax(load(scores + i * kQueries + j * kLanes), top[j]);
   }
-  for (int j = 0; j < kTileVecs; ++j) {
-    shrink[j] = vexp2(s.top[j] - top[j]);
-    total[j] = s.total[j] * shrink[j];
-    const ivec grew = top[j] > s.top[j];
-    for (int lane = 0; lane < kLanes; ++lane) moved |= grew[lane] != 0;
-    s.top[j] = top[j];
-  }
-  for (int64_t e = 0; moved && e < head_size; ++e) {
-    for (int j = 0; j < kTileVecs; ++j) {
-      float* at = s.sums + e * kQueries + j * kLanes;
-      store(at, load(at) * shrink[j]);
-    }
-  }
-  for (int64_t i = 0; i < count; ++i) {
+}
+
+template <int kFirst>
+FAIRWAY_INLINE void weigh_band(ForwardState& s, int64_t key, int64_t count) {
+  const Band band = band_of<kFirst>(s, key, count);
+  float* scores = s.scores + band.begin * kQueries;
+  vec top[kTileVecs], total[kTileVecs];
 #pragma GCC unroll 4
-    for (int j = 0; j < kTileVecs; ++j) {
-      float* at = s.scores + i * kQueries + j * kLanes;
+  for (int j = kFirst; j < kTileVecs; ++j) top[j] = s.top[j], total[j] = s.total[j];
+  for (int64_t i = 0; i < band.count; ++i) {
+#pragma GCC unroll 4
+    for (int j = kFirst; j < kTileVecs; ++j) {
+      float* at = scores + i * kQueries + j * kLanes;
       const vec weight = vexp2(load(at) - top[j]);
       total[j] += weight;
       store(at, weight);
     }
   }
-  for (int j = 0; j < kTileVecs; ++j) s.total[j] = total[j];
+#pragma GCC unroll 4
+  for (int j = kFirst; j < kTileVecs; ++j) s.total[j] = total[j];
+}
+
+// Turns scores into weights 2^(s - top), after moving the running maximum and what was summed under the old one.
+__attribute__((noinline)) void soften(ForwardState& s, int64_t key, int64_t count) {
+  vec top[kTileVecs], shrink[kTileVecs];
+#pragma GCC unroll 4
+  for (int j = 0; j < kTileVecs; ++j) top[j] = s.top[j];
+  raise_top<0>(s, key, count, top);
+  raise_top<1>(s, key, count, top);
+  raise_top<2>(s, key, count, top);
+#pragma GCC unroll 4
+  for (int j = 0; j < kTileVecs; ++j) {
+    shrink[j] = vexp2(s.top[j] - top[j]);
+    s.total[j] *= shrink[j];
+    s.top[j] = top[j];
+  }
+  for (int64_t e = 0; e < s.head_size; ++e) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileVecs; ++j) {
+      float* at = s.sums + e * kQueries + j * kLanes;
+      store(at, load(at) * shrink[j]);
+    }
+  }
+  weigh_band<0>(s, key, count);
+  weigh_band<1>(s, key, count);
+  weigh_band<2>(s, key, count);
 }
 
 void begin_tile(const AttentionForwardTile& t, ForwardState& s) {
   const int64_t e = t.head_size;
+  // Rows of other heads lie in between, so the hardware does not foresee these: our output, and the next tile's queries.
+  for (int64_t i = 0; i < t.count; ++i) {
+    for (int64_t j = 0; j < e; j += 16) {
+      __builtin_prefetch(t.y + i * t.ld_y + j, 1);
+      __builtin_prefetch(t.q + (kQueries + i) * t.ld_q + j, 0, 2);
+    }
+  }
+  s.head_size = e, s.first = t.first;
   fill_zero(s.sums, e * kQueries);
   if (t.count < kQueries) fill_zero(s.queries, e * kQueries);
   transpose(t.q, t.ld_q, t.count, e, s.queries, kQueries);
@@ -104,25 +170,35 @@ void begin_tile(const AttentionForwardTile& t, ForwardState& s) {
   for (int j = 0; j < kTileVecs; ++j) s.top[j] = splat(kMasked), s.total[j] = vec{};
 }
 
+void end_tile(const AttentionForwardTile& t, ForwardState& s) {
+  vec inverse[kTileVecs];
+  for (int j = 0; j < kTileVecs; ++j) inverse[j] = 1.0f / s.total[j];
+  for (int64_t i = 0; i < t.head_size; ++i) {
+    for (int j = 0; j < kTileVecs; ++j) {
+      float* at = s.sums + i * kQueries + j * kLanes;
+      store(at, load(at) * inverse[j]);
+    }
+  }
+  transpose(s.sums, kQueries, t.head_size, t.count, t.y, t.ld_y);
+  for (int64_t i = 0; i < t.count; ++i) {
+    t.lse[i * t.ld_lse] = kLn2 * s.top[i / kLanes][i % kLanes] + __builtin_logf(s.total[i / kLanes][i % kLanes]);
+  }
+}
+
 void attention_forward(const AttentionForwardTile& t) {
-  const int64_t e = t.head_size, end = t.first + t.count;
+  const int64_t end = t.first + t.count;
   ForwardState s;
   begin_tile(t, s);
   for (int64_t key = s.start[0]; key < end; key += kKeyBlock) {
     const int64_t count = min64(kKeyBlock, end - key);
-    multiply_tile<false, false>(count, e, t.k + key * e, e, s.queries, s.scores);
+    score_band<0>(t, s, key, count);
+    score_band<1>(t, s, key, count);
+    score_band<2>(t, s, key, count);
     if (key + count > t.first + 1 || key < s.start[kQueries - 1]) mask_scores(s, key, count);
-    soften(s, count, e);
-    multiply_tile<true, true>(e, count, t.v + key * e, e, s.scores, s.sums);
+    soften(s, key, count);
+    sum_band<0>(t, s, key, count);
+    sum_band<1>(t, s, key, count);
+    sum_band<2>(t, s, key, count);
   }
-  for (int64_t i = 0; i < e; ++i) {
-    for (int j = 0; j < kTileVecs; ++j) {
-      float* at = s.sums + i * kQueries + j * kLanes;
-      store(at, load(at) / s.total[j]);
-    }
-  }
-  transpose(s.sums, kQueries, e, t.count, t.y, t.ld_y);
-  for (int64_t i = 0; i < t.count; ++i) {
-    t.lse[i * t.ld_lse] = kLn2 * s.top[i / kLanes][i % kLanes] + __builtin_logf(s.total[i / kLanes][i % kLanes]);
-  }
+  end_tile(t, s);
 }

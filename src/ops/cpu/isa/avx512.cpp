@@ -7,7 +7,7 @@ namespace {
 constexpr int kLanes = 16;
 constexpr int kMr = 6, kNv = 4;              // 24 of 32 registers; wide tiles need fewer loads per multiply-add than 14 x 2
 constexpr int kTileRows = 8, kTileVecs = 3;  // attention: scores and sums over keys
-constexpr int kGradRows = 8;                 // attention: gradient of the queries, two vectors wide
+constexpr int kGradRows = 6, kGradVecs = 4;  // attention: gradient of the queries
 constexpr int kMaxK = 256;
 #define FAIRWAY_VECTOR_REGISTER "v"
 

@@ -58,27 +58,45 @@ void pack_b_columns(const float* b, int64_t ldb, int64_t count, int64_t k, float
   }
 }
 
-// to[j * to_stride + i] = from[i * from_stride + j] for i, j < 4.
-FAIRWAY_INLINE void transpose4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  quad r[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const unaligned_quad*>(from + i * from_stride);
-  const quad t0 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), t1 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-  const quad t2 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7), t3 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-  *reinterpret_cast<unaligned_quad*>(to) = __builtin_shufflevector(t0, t1, 0, 1, 4, 5);
-  *reinterpret_cast<unaligned_quad*>(to + to_stride) = __builtin_shufflevector(t0, t1, 2, 3, 6, 7);
-  *reinterpret_cast<unaligned_quad*>(to + 2 * to_stride) = __builtin_shufflevector(t2, t3, 0, 1, 4, 5);
-  *reinterpret_cast<unaligned_quad*>(to + 3 * to_stride) = __builtin_shufflevector(t2, t3, 2, 3, 6, 7);
+// to[j * to_stride + i] = from[i * from_stride + j] for i, j < kLanes: swaps ever larger off-diagonal blocks in registers.
+template <int kStep>
+FAIRWAY_INLINE void swap_blocks(vec (&r)[kLanes]) {
+  ivec low, high;  // lane l of each result: from the first row below kLanes, from the second above
+  for (int l = 0; l < kLanes; ++l) {
+    low[l] = l & kStep ? kLanes + l - kStep : l;
+    high[l] = l & kStep ? kLanes + l : l + kStep;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if (i & kStep) continue;
+    const vec a = r[i], b = r[i + kStep];
+    r[i] = __builtin_shuffle(a, b, low);
+    r[i + kStep] = __builtin_shuffle(a, b, high);
+  }
+}
+
+FAIRWAY_INLINE void transpose_square(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  vec r[kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) r[i] = load(from + i * from_stride);
+  swap_blocks<1>(r);
+  swap_blocks<2>(r);
+  if constexpr (kLanes > 4) swap_blocks<4>(r);
+  if constexpr (kLanes > 8) swap_blocks<8>(r);
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) store(to + i * to_stride, r[i]);
 }
 
 // to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < cols.
 void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t cols, float* to, int64_t to_stride) {
   int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
+  for (; i + kLanes <= rows; i += kLanes) {
     int64_t j = 0;
-    for (; j + 4 <= cols; j += 4) transpose4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    for (; j + kLanes <= cols; j += kLanes) {
+      transpose_square(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    }
     for (; j < cols; ++j) {
-      for (int u = 0; u < 4; ++u) to[j * to_stride + i + u] = from[(i + u) * from_stride + j];
+      for (int u = 0; u < kLanes; ++u) to[j * to_stride + i + u] = from[(i + u) * from_stride + j];
     }
   }
   for (; i < rows; ++i) {

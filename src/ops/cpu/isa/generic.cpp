@@ -7,7 +7,7 @@ namespace {
 constexpr int kLanes = 4;
 constexpr int kMr = 4, kNv = 2;              // 8 of 16 registers
 constexpr int kTileRows = 4, kTileVecs = 3;  // attention: scores and sums over keys
-constexpr int kGradRows = 6;                 // attention: gradient of the queries, two vectors wide
+constexpr int kGradRows = 4, kGradVecs = 2;  // attention: gradient of the queries
 constexpr int kMaxK = 256;
 #define FAIRWAY_VECTOR_REGISTER "x"
 

@@ -61,17 +61,22 @@ FAIRWAY_INLINE vec vtanh(vec x) {
 }
 
 void copy_row(const float* x, float* y, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) store_first(y + i, load_first(x + i, count - i), count - i);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, load(x + i));
+  for (; i < count; ++i) y[i] = x[i];
 }
 void add_row(const float* x, float* y, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    store_first(y + i, load_first(y + i, count - i) + load_first(x + i, count - i), count - i);
-  }
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, load(y + i) + load(x + i));
+  for (; i < count; ++i) y[i] += x[i];
 }
 float dot_row(const float* x, const float* y, int64_t count) {
   vec sum{};
-  for (int64_t i = 0; i < count; i += kLanes) sum += load_first(x + i, count - i) * load_first(y + i, count - i);
-  return sum_lanes(sum);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) sum += load(x + i) * load(y + i);
+  float total = sum_lanes(sum);
+  for (; i < count; ++i) total += x[i] * y[i];
+  return total;
 }
 
 template <vec (*kFunction)(vec)>

@@ -6,8 +6,6 @@
 typedef float vec __attribute__((vector_size(4 * kLanes)));
 typedef int32_t ivec __attribute__((vector_size(4 * kLanes)));
 typedef float unaligned_vec __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
-typedef float quad __attribute__((vector_size(16)));
-typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 FAIRWAY_INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
 FAIRWAY_INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
