@@ -108,8 +108,8 @@ std::vector<std::string> violations(const std::string& path, const std::string& 
     const std::string place = path + ":" + std::to_string(number) + ": includes " + header;
     if (line[open] == '"') {
       const std::string target = layer_of(header);
-      const bool allowed =
-          target == layer || (target == "base" && layer != "ops/cuda/device") || kMayInclude.at(layer).contains(target);
+      const bool allowed = target == layer || (layer == "app" && !target.empty()) ||
+                           (target == "base" && layer != "ops/cuda/device") || kMayInclude.at(layer).contains(target);
       if (!allowed) found.push_back(place + "; " + layer + "/ may include base and" + joined(kMayInclude.at(layer)));
     } else {
       for (const LibraryRule& rule : kLibraries) {
