@@ -42,12 +42,14 @@ class Shard {
   uint64_t tokens() const { return count_; }
 
   void read(uint64_t position, std::span<uint16_t> out) const;
-  // Cuts windows of `length` + 1 tokens that all lie inside; every token must be below `vocab` (0: not checked).
+  // Cuts windows of `length` + 1 tokens that all lie inside, best in rising order; every token must be below `vocab` (0: not
+  // checked).
   void cut(std::span<const Cut> cuts, int64_t length, int vocab) const;
   uint64_t find(uint16_t token, uint64_t from) const;  // its first place at or after `from`, or tokens()
 
  private:
   void check_unchanged(bool fault) const;
+  void prefetch(uint64_t begin, uint64_t end) const;  // starts bringing in tokens [begin, end)
   void check_tokens(std::span<const Cut> cuts, int64_t length, int vocab) const;
 
   InputFile file_;
