@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fairway {
 namespace {
@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100ULL << 20;  // as the format's own readers
+constexpr uint64_t kMaxFile = 64ULL << 30;
 constexpr int kMaxDepth = 8;
 
 struct TypeName {
@@ -92,16 +93,7 @@ Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes
 
 }  // namespace
 
-Safetensors Safetensors::read(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  std::ifstream in(path, std::ios::binary);
-  if (error || !in) throw InputError(path.string() + ": cannot be read (" + (error ? error.message() : "no permission") + ")");
-  std::string bytes(size, '\0');
-  if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw InputError(path.string() + ": could not be read to its end");
-  return parse(std::move(bytes), path.string());
-}
+Safetensors Safetensors::read(const std::filesystem::path& path) { return parse(read_file(path, kMaxFile), path.string()); }
 
 Safetensors Safetensors::parse(std::string bytes, const std::string& name) {
   Safetensors out;
@@ -151,7 +143,7 @@ Tensor Safetensors::get(const std::string& tensor) const {
   return found->second;
 }
 
-std::string write_safetensors(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata) {
+std::string safetensors_header(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
@@ -168,11 +160,16 @@ std::string write_safetensors(const std::vector<NamedTensor>& tensors, const std
   const uint64_t header_bytes = text.size();
   std::string out(8, '\0');
   std::memcpy(out.data(), &header_bytes, 8);
-  out += text;
-  out.reserve(out.size() + offset);
-  for (const NamedTensor& entry : tensors)
-    out.append(reinterpret_cast<const char*>(entry.tensor.data), entry.tensor.spec.bytes());
-  return out;
+  return out + text;
+}
+
+void save_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  AtomicFile file(path);
+  const std::string header = safetensors_header(tensors, metadata);
+  file.write(header.data(), header.size());
+  for (const NamedTensor& entry : tensors) file.write(entry.tensor.data, entry.tensor.spec.bytes());
+  file.commit();
 }
 
 }  // namespace fairway

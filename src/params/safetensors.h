@@ -34,7 +34,10 @@ struct NamedTensor {
   Tensor tensor;
   bool scalar = false;  // written with shape []
 };
-// The file's bytes; tensors in the given order.
-std::string write_safetensors(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata);
+// The bytes before the data: tensors follow in the given order, without gaps.
+std::string safetensors_header(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata);
+// Header and data to a file that appears whole or not at all.
+void save_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata);
 
 }  // namespace fairway

@@ -1,0 +1,102 @@
+// `fairway bench step | ops | loader`: timings, each with its result checked first.
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "bench/gemm_bench.h"
+#include "bench/step_bench.h"
+#include "ops/cpu/peak.h"
+
+namespace fairway::app {
+namespace {
+
+struct StepFlags {
+  std::string recipe = "demo";
+  std::vector<std::string> overrides;
+  int64_t tokens = 0;
+  double seconds = 6;
+  bool looped = false;
+};
+
+int bench_step(const CommonFlags& common, const StepFlags& flags) {
+  Recipe recipe = load_recipe(flags.recipe, flags.overrides);
+  const int64_t length = recipe.data.seq_len,
+                tokens = flags.tokens > 0 ? flags.tokens : std::min<int64_t>(recipe.train.micro_batch_tokens, 2 * length);
+  if (tokens % length != 0) throw InputError(fmt::format("--tokens {}: not a multiple of data.seq_len = {}", tokens, length));
+  recipe = bench::small_recipe(recipe, tokens / length, length);
+  Machine machine(common);
+  const auto truth = make_executor(Backend::ref, machine.queue);
+  const double peak = cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
+  const bench::StepBench b =
+      bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
+  nlohmann::ordered_json shares = nlohmann::ordered_json::array();
+  std::string table = fmt::format("{:26} {:>6} {:>10} {:>7} {:>9}\n", "op (' backward)", "calls", "us", "share", "GFLOP/s");
+  for (const bench::OpShare& s : b.shares) {
+    shares.push_back({{"op", s.name}, {"calls", s.calls}, {"us", s.seconds * 1e6}, {"gflops", s.gflops}});
+    table += fmt::format("{:26} {:6} {:10.1f} {:6.1f}% {:9.1f}\n", s.name, s.calls, s.seconds * 1e6,
+                         100 * s.seconds / b.passes.median, s.gflops);
+  }
+  const double rate = b.tokens / b.step.median, light = b.flops / b.step.median / peak;
+  print_result(
+      common,
+      {{"recipe", flags.recipe},
+       {"tokens", b.tokens},
+       {"median_ms", b.step.median * 1e3},
+       {"spread", b.step.spread},
+       {"passes_ms", b.passes.median * 1e3},
+       {"tokens_per_second", rate},
+       {"tflops", b.flops / b.step.median * 1e-12},
+       {"speed_of_light", light},
+       {"peak_gflops", peak * 1e-9},
+       {"checked", b.checked},
+       {"ops", shares}},
+      fmt::format(
+          "{}: {:.0f} tokens in {:.2f} ms (spread {:.1f}%), {:.0f} tokens/s, {:.1f}% of speed of light ({:.0f} GFLOP/s)\n"
+          "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms\n{}",
+          flags.recipe, b.tokens, b.step.median * 1e3, 100 * b.step.spread, rate, 100 * light, peak * 1e-9,
+          b.passes.median * 1e3, (b.step.median - b.passes.median) * 1e3, table));
+  return 0;
+}
+
+int bench_ops(const CommonFlags& common, double seconds) {
+  Machine machine(common);
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  std::string text = fmt::format("{:4} {:>6} {:>6} {:>6} {:>10} {:>9} {:>16} {:>9}\n", "gemm", "M", "N", "K", "us", "GFLOP/s",
+                                 "% speed of light", "error");
+  for (const bench::GemmLine& l : bench::bench_gemm(machine.queue.pool(), seconds)) {
+    lines.push_back({{"layout", l.layout},
+                     {"m", l.m},
+                     {"n", l.n},
+                     {"k", l.k},
+                     {"median_ms", l.timing.median * 1e3},
+                     {"spread", l.timing.spread},
+                     {"tflops", l.gflops * 1e-3},
+                     {"speed_of_light", l.share},
+                     {"error", l.error}});
+    text += fmt::format("{:4} {:6} {:6} {:6} {:10.1f} {:9.1f} {:15.1f}% {:9.1e}\n", l.layout, l.m, l.n, l.k,
+                        l.timing.median * 1e6, l.gflops, 100 * l.share, l.error);
+  }
+  print_result(common, {{"gemm", lines}}, text);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program) {
+  CLI::App* bench = program.add_subcommand("bench", "timings with the result checked first");
+  bench->require_subcommand(1);
+  auto flags = std::make_shared<StepFlags>();
+  CLI::App* step = add_command(*bench, "step", "a whole training step, split by op",
+                               [flags](const CommonFlags& common) { return bench_step(common, *flags); });
+  step->add_option("--recipe", flags->recipe, "a built-in recipe or a TOML file")->capture_default_str();
+  step->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
+  step->add_option("--tokens", flags->tokens, "tokens of the step (default: two sequences)")->check(CLI::PositiveNumber);
+  step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(CLI::Range(0.1, 600.0));
+  step->add_flag("--looped", flags->looped, "with depth recurrence");
+  auto seconds = std::make_shared<double>(0.5);
+  CLI::App* ops = add_command(*bench, "ops", "matrix products against the machine's multiply-add peak",
+                              [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
+  ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(CLI::Range(0.01, 60.0));
+}
+
+}  // namespace fairway::app

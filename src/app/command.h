@@ -1,0 +1,46 @@
+// What the subcommands share: the flags every command takes, and how results are printed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "autograd/executor.h"
+
+namespace fairway::app {
+
+struct CommonFlags {
+  bool json = false;
+  bool quiet = false;
+  std::string backend = "cpu";
+  int threads = 0;  // 0: as many as the machine has
+};
+
+// Where a command computes: made once per process.
+struct Machine {
+  explicit Machine(const CommonFlags& flags);
+  Queue queue;
+  std::unique_ptr<Executor> executor;
+};
+
+// A subcommand's body returns the exit status; it is called after the flags are parsed.
+using Body = std::function<int(const CommonFlags&)>;
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body);
+
+// One JSON object on standard output with --json, else the text (unless --quiet).
+void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text);
+
+void add_golden(CLI::App& program);
+void add_recipes(CLI::App& program);
+void add_train(CLI::App& program);
+void add_data(CLI::App& program);
+void add_score(CLI::App& program);
+void add_generate(CLI::App& program);
+void add_weights(CLI::App& program);
+void add_ops(CLI::App& program);
+void add_bench(CLI::App& program);
+void add_doctor(CLI::App& program);
+
+}  // namespace fairway::app

@@ -1,0 +1,98 @@
+// `fairway data tokenize | train-tokenizer | inspect`.
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "base/progress_line.h"
+#include "data/tools.h"
+
+namespace fairway::app {
+namespace {
+
+void add_tokenize(CLI::App& parent) {
+  auto options = std::make_shared<data::TokenizeOptions>();
+  auto inputs = std::make_shared<std::vector<std::string>>();
+  auto validation = std::make_shared<std::string>();
+  CLI::App* command =
+      add_command(parent, "tokenize", "JSON lines or text (plain, .gz, .xz, .zst) to shards", [=](const CommonFlags& flags) {
+        options->inputs.assign(inputs->begin(), inputs->end());
+        if (!validation->empty()) options->validation = *validation;
+        options->threads = flags.threads > 0 ? flags.threads : hardware_threads();
+        ProgressLine line(flags.quiet);
+        options->progress = [&](const data::TokenizeProgress& p) {
+          if (line.due())
+            line.show(fmt::format("{} documents, {} tokens", quantity_text(static_cast<double>(p.documents)),
+                                  quantity_text(static_cast<double>(p.tokens))));
+        };
+        const data::TokenizeResult r = data::tokenize(*options);
+        print_result(flags,
+                     {{"documents", r.documents},
+                      {"tokens", r.tokens},
+                      {"bytes", r.bytes},
+                      {"text_bytes", r.text_bytes},
+                      {"shards", r.shards},
+                      {"seconds", r.seconds},
+                      {"resumed_documents", r.resumed_documents}},
+                     fmt::format("{} documents, {} tokens, {} bytes in {} shards ({:.1f} s) to {}\n", r.documents, r.tokens,
+                                 r.bytes, r.shards, r.seconds, options->out.string()));
+        return 0;
+      });
+  command->add_option("IN", *inputs, "training text");
+  command->add_option("--tokenizer", options->tokenizer, "SentencePiece model")->required();
+  command->add_option("--out", options->out, "folder for the shards")->required();
+  command->add_option("--shards", options->shards, "train shards of equal size (0: 100 M tokens each)")
+      ->check(CLI::Range(0, 100000));
+  command->add_option("--val", *validation, "text of the validation shard");
+  command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
+  command->add_flag("--case-ops", options->case_ops, "transform the case of letters first (bijective)");
+}
+
+void add_train_tokenizer(CLI::App& parent) {
+  auto options = std::make_shared<data::TrainTokenizerOptions>();
+  auto inputs = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = add_command(
+      parent, "train-tokenizer", "train a SentencePiece BPE model with the challenge's settings",
+      [=](const CommonFlags& flags) {
+        options->inputs.assign(inputs->begin(), inputs->end());
+        const data::TrainTokenizerResult r = data::train_tokenizer(*options);
+        print_result(flags, {{"vocab", r.vocab}, {"documents", r.documents}, {"bytes", r.bytes}, {"sha256", r.sha256}},
+                     fmt::format("{} pieces from {} documents ({} bytes) to {}\n", r.vocab, r.documents, r.bytes,
+                                 options->out.string()));
+        return 0;
+      });
+  command->add_option("IN", *inputs, "text to learn from")->required();
+  command->add_option("--vocab", options->vocab, "number of pieces")->capture_default_str()->check(CLI::Range(300, 65536));
+  command->add_option("--out", options->out, "model file to write")->required();
+  command->add_flag("--case-ops", options->case_ops, "with the operators of the case transform");
+}
+
+void add_inspect(CLI::App& parent) {
+  auto folder = std::make_shared<std::string>();
+  auto options = std::make_shared<data::InspectOptions>();
+  CLI::App* command = add_command(parent, "inspect", "check a folder of shards and picture its tokens and documents",
+                                  [=](const CommonFlags& flags) {
+                                    const data::InspectResult r = data::inspect(*folder, *options);
+                                    print_result(flags,
+                                                 {{"shards", r.shards},
+                                                  {"tokens", r.tokens},
+                                                  {"problems", r.problems},
+                                                  {"sampled_tokens", r.sampled_tokens},
+                                                  {"sampled_documents", r.sampled_documents}},
+                                                 r.text);
+                                    return r.problems.empty() ? 0 : 1;
+                                  });
+  command->add_option("DIR", *folder, "folder of shards")->required();
+  command->add_option("--sample", options->sample_tokens, "tokens to look at (0: all)")->capture_default_str();
+  command->add_flag("--no-checksums{false}", options->checksums, "do not read every byte to compare with the manifest");
+}
+
+}  // namespace
+
+void add_data(CLI::App& program) {
+  CLI::App* data = program.add_subcommand("data", "text to shards, tokenizers, and a look at them");
+  data->require_subcommand(1);
+  add_tokenize(*data);
+  add_train_tokenizer(*data);
+  add_inspect(*data);
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,51 @@
+// `fairway doctor`: what this machine offers and what is missing, with the command that mends it.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "app/command.h"
+#include "ops/cpu/isa/kernels.h"
+#include "ops/cpu/peak.h"
+
+namespace fairway::app {
+namespace {
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+int run_doctor(const CommonFlags& flags) {
+  Machine machine(flags);
+  const double peak = cpu::fma_peak_gflops(machine.queue.pool(), 0.1);
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  std::string text = fmt::format("cpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB\n",
+                                 cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), peak, memory / (1 << 30));
+  if (std::string_view(cpu::isa_name()) == "generic")
+    problems.push_back("no AVX2 on this CPU: training will be several times slower than it could be");
+  for (const auto& problem : problems) text += "problem  " + problem.get<std::string>() + "\n";
+  text += "cuda     not in this build\nnccl     not in this build\nmpi      not in this build\n";
+  print_result(flags,
+               {{"cpu", cpu_model()},
+                {"isa", cpu::isa_name()},
+                {"threads", machine.queue.pool().threads()},
+                {"peak_gflops", peak},
+                {"memory_bytes", memory},
+                {"cuda", false},
+                {"nccl", false},
+                {"mpi", false},
+                {"problems", problems}},
+               text);
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program) { add_command(program, "doctor", "what this machine offers", run_doctor); }
+
+}  // namespace fairway::app

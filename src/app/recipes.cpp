@@ -1,0 +1,65 @@
+// `fairway recipes`, `fairway recipe show NAME`, `fairway recipe keys`.
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "recipe/model_shape.h"
+#include "recipe/recipe_json.h"
+
+namespace fairway::app {
+namespace {
+
+int list_recipes(const CommonFlags& flags) {
+  nlohmann::ordered_json names = nlohmann::ordered_json::array();
+  std::string text;
+  for (const BuiltinRecipe& recipe : builtin_recipes()) {
+    names.push_back(recipe.name);
+    text += fmt::format("{:14} {}\n", recipe.name, recipe.summary);
+  }
+  print_result(flags, {{"recipes", names}}, text);
+  return 0;
+}
+
+int show_recipe(const CommonFlags& flags, const std::string& name, const std::vector<std::string>& overrides) {
+  const Recipe recipe = load_recipe(name, overrides);
+  const int64_t parameters = parameter_count(recipe.model);
+  const double flops = flops_per_token(recipe.model, recipe.data.seq_len, false);
+  nlohmann::ordered_json result{{"parameters", parameters}, {"flops_per_token", flops}, {"hash", recipe_hash(recipe)}};
+  std::string text = fmt::format("# {} parameters, {:.1f} MFLOP per token (forward and backward)", parameters, flops / 1e6);
+  if (recipe.model.loop.count > 0) {
+    const double looped = flops_per_token(recipe.model, recipe.data.seq_len, true);
+    result["flops_per_token_looped"] = looped;
+    text += fmt::format(", {:.1f} looped", looped / 1e6);
+  }
+  result["recipe"] = to_json_value(recipe);
+  print_result(flags, result, text + "\n" + to_toml(recipe));
+  return 0;
+}
+
+int list_keys(const CommonFlags& flags) {
+  nlohmann::ordered_json keys = nlohmann::ordered_json::array();
+  std::string text;
+  for (const KeyInfo& key : recipe_keys()) {
+    keys.push_back(
+        {{"key", key.key}, {"type", key.type}, {"default", key.default_value}, {"allowed", key.allowed}, {"help", key.help}});
+    text += fmt::format("{:34} {:10} default {:12} {}\n", key.key, key.type, key.default_value, key.help);
+  }
+  print_result(flags, {{"keys", keys}}, text);
+  return 0;
+}
+
+}  // namespace
+
+void add_recipes(CLI::App& program) {
+  add_command(program, "recipes", "list the built-in recipes", list_recipes);
+  CLI::App* recipe = program.add_subcommand("recipe", "look into recipes");
+  recipe->require_subcommand(1);
+  auto name = std::make_shared<std::string>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  CLI::App* show = add_command(*recipe, "show", "print a recipe with every key resolved",
+                               [=](const CommonFlags& flags) { return show_recipe(flags, *name, *overrides); });
+  show->add_option("NAME", *name, "a built-in recipe or a TOML file")->required();
+  show->add_option("--set", *overrides, "key=value, replaces a key of the recipe")->take_all();
+  add_command(*recipe, "keys", "list every key with its default, range and meaning", list_keys);
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,95 @@
+// `fairway train` and `fairway run`.
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "app/validation.h"
+#include "base/error.h"
+#include "ops/cpu/peak.h"
+
+namespace fairway::app {
+namespace {
+
+const double kProcessStart = steady_seconds();
+
+struct TrainFlags {
+  std::string recipe, data, out;
+  std::vector<std::string> overrides;
+  double seconds = -1;
+  int64_t steps = -1, seed = -1;
+  bool resume = false;
+};
+
+Recipe resolved_recipe(const TrainFlags& flags) {
+  std::vector<std::string> overrides = flags.overrides;
+  if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give one of them");
+  if (flags.seconds >= 0) overrides.insert(overrides.end(), {fmt::format("train.seconds={}", flags.seconds), "train.steps=0"});
+  if (flags.steps >= 0) overrides.push_back(fmt::format("train.steps={}", flags.steps));
+  if (flags.seed >= 0) overrides.push_back(fmt::format("train.seed={}", flags.seed));
+  return load_recipe(flags.recipe, overrides);
+}
+
+nlohmann::ordered_json to_json(const TrainSummary& s) {
+  nlohmann::ordered_json out{{"steps", s.steps},
+                             {"step_ms", s.step_ms},
+                             {"train_seconds", s.train_seconds},
+                             {"tokens_per_second", s.tokens_per_second},
+                             {"speed_of_light", s.speed_of_light},
+                             {"loss", s.loss},
+                             {"data_wait_seconds", s.data_wait_seconds},
+                             {"interrupted", s.interrupted},
+                             {"seconds", {{"startup", s.startup_seconds}, {"train", s.train_seconds}}}};
+  if (s.validation) {
+    out["val_loss"] = s.validation->loss;
+    out["val_bpb"] = s.validation->bpb;
+    out["seconds"]["score"] = s.validation->seconds;
+  }
+  return out;
+}
+
+std::string to_text(const TrainSummary& s, const std::string& out) {
+  std::string text =
+      fmt::format("{} steps in {:.1f} s ({:.1f} ms each, {:.0f} tokens/s, {:.0f}% of speed of light), last loss {:.4f}\n",
+                  s.steps, s.train_seconds, s.step_ms, s.tokens_per_second, 100 * s.speed_of_light, s.loss);
+  if (s.validation)
+    text += fmt::format("validation: {:.4f} nats per token, {:.4f} bits per byte\n", s.validation->loss, s.validation->bpb);
+  return text + fmt::format("results in {}\n", out);
+}
+
+int run_train(const CommonFlags& common, const TrainFlags& flags) {
+  const Recipe recipe = resolved_recipe(flags);
+  const data::ShardSet shards = data::ShardSet::open_train(flags.data);
+  const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
+  RunFolder folder(flags.out, recipe, flags.resume);
+  Machine machine(common);
+  Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor);
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
+  TrainOptions options{.resume = flags.resume,
+                       .quiet = common.quiet,
+                       .seed = static_cast<uint64_t>(recipe.train.seed),
+                       .peak_gflops = cpu::fma_peak_gflops(machine.queue.pool(), 0.003),
+                       .started = kProcessStart};
+  if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, common.quiet);
+  const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);
+  print_result(common, to_json(summary), to_text(summary, flags.out));
+  return summary.interrupted ? 130 : 0;
+}
+
+void add_one(CLI::App& program, const std::string& name, const std::string& help) {
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App* command =
+      add_command(program, name, help, [flags](const CommonFlags& common) { return run_train(common, *flags); });
+  command->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();
+  command->add_option("--data", flags->data, "folder of shards")->required();
+  command->add_option("--out", flags->out, "folder of the run")->required();
+  command->add_option("--seconds", flags->seconds, "train this long")->check(CLI::PositiveNumber);
+  command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::PositiveNumber);
+  command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::NonNegativeNumber);
+  command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
+  command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) { add_one(program, "train", "train a recipe and average its weights"); }
+
+}  // namespace fairway::app

@@ -1,0 +1,84 @@
+#include "app/weights.h"
+
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "params/param_store.h"
+
+namespace fairway::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
+  std::vector<NamedTensor> out;
+  for (const ParamInfo& info : parameter_table(source.recipe)) {
+    const Tensor tensor = source.weights.get(info.name);
+    if (tensor.spec != Spec{shape_of(info), DType::f32}) {
+      throw InputError(fmt::format("{}: {} is {}{}, the recipe's model has f32{}", source.weights.name(), info.name,
+                                   name_of(tensor.spec.dtype), tensor.spec.shape.text(), shape_of(info).text()));
+    }
+    out.push_back({info.name, tensor, info.shape.empty()});
+  }
+  return out;
+}
+
+int export_weights(const CommonFlags& flags, const std::string& from, const std::string& recipe, const std::string& out) {
+  const WeightSource source = open_weights(from, recipe, {});
+  const std::vector<NamedTensor> tensors = interchange_tensors(source);
+  save_safetensors(out, tensors, source.weights.metadata());
+  print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
+  return 0;
+}
+
+int import_weights(const CommonFlags& flags, const std::string& file, const std::string& recipe, const std::string& out) {
+  const WeightSource source = open_weights(file, recipe, {});
+  const std::vector<NamedTensor> tensors = interchange_tensors(source);
+  if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": holds a run already");
+  fs::create_directories(out);
+  write_file_atomic(fs::path(out) / "recipe.toml", to_toml(source.recipe));
+  save_safetensors(fs::path(out) / "averaged.safetensors", tensors, source.weights.metadata());
+  print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
+  return 0;
+}
+
+}  // namespace
+
+WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
+                          const std::vector<std::string>& overrides) {
+  if (!fs::is_directory(run_or_file)) {
+    if (recipe.empty()) throw InputError(run_or_file + ": a weight file needs --recipe to tell which model it is");
+    return {load_recipe(recipe, overrides), Safetensors::read(run_or_file), {}};
+  }
+  const fs::path folder = run_or_file, weights = folder / "averaged.safetensors";
+  if (!fs::exists(folder / "recipe.toml")) throw InputError(run_or_file + ": no run folder (it has no recipe.toml)");
+  if (!fs::exists(weights))
+    throw InputError(run_or_file +
+                     ": the run has not ended (it has no averaged.safetensors); go on with fairway train --resume");
+  return {load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), Safetensors::read(weights),
+          folder};
+}
+
+void add_weights(CLI::App& program) {
+  struct Flags {
+    std::string from, recipe, out;
+  };
+  auto to_file = std::make_shared<Flags>();
+  CLI::App* exporter = add_command(
+      program, "export", "write a run's weights under the interchange names",
+      [=](const CommonFlags& flags) { return export_weights(flags, to_file->from, to_file->recipe, to_file->out); });
+  exporter->add_option("RUN", to_file->from, "a run folder or a .safetensors file")->required();
+  exporter->add_option("--recipe", to_file->recipe, "the recipe of a lone weight file");
+  exporter->add_option("--out", to_file->out, "the .safetensors file to write")->required();
+  auto to_run = std::make_shared<Flags>();
+  CLI::App* importer = add_command(program, "import", "make a run folder of a weight file", [=](const CommonFlags& flags) {
+    return import_weights(flags, to_run->from, to_run->recipe, to_run->out);
+  });
+  importer->add_option("FILE", to_run->from, "weights under the interchange names")->required();
+  importer->add_option("--recipe", to_run->recipe, "the recipe of the weights")->required();
+  importer->add_option("--out", to_run->out, "the run folder to make")->required();
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,20 @@
+// Weights named on the command line: a run folder, or a .safetensors file together with --recipe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "params/safetensors.h"
+#include "recipe/recipe.h"
+
+namespace fairway::app {
+
+struct WeightSource {
+  Recipe recipe;
+  Safetensors weights;
+  std::filesystem::path folder;  // of the run; empty for a lone file
+};
+WeightSource open_weights(const std::string& run_or_file, const std::string& recipe, const std::vector<std::string>& overrides);
+
+}  // namespace fairway::app

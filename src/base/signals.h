@@ -1,0 +1,21 @@
+// SIGINT and SIGTERM as a request to save and stop; the handlers are put back when the object goes. A second SIGINT ends at
+// once.
+#pragma once
+
+#include <csignal>
+
+namespace fairway {
+
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  bool requested() const;
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+
+}  // namespace fairway

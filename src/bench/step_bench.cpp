@@ -1,0 +1,110 @@
+#include "bench/step_bench.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/rng.h"
+
+namespace fairway::bench {
+namespace {
+
+constexpr double kTolerance = 1e-9;  // normalised squared error of float32 results, accumulated in another order
+
+// Random tokens in memory of its own.
+struct RandomBatch {
+  RandomBatch(const Recipe& recipe, const Geometry& geometry)
+      : tokens(static_cast<size_t>(geometry.tokens)), targets(tokens.size()), starts(tokens.size(), 0) {
+    Rng rng(7);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
+      targets[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
+      starts[i] = static_cast<int32_t>(i / 512 * 512);  // packed documents of 512 tokens
+    }
+  }
+  MicroBatch view() {
+    const Spec spec{{static_cast<int64_t>(tokens.size())}, DType::i32};
+    return {make_view(tokens.data(), spec), make_view(targets.data(), spec), make_view(starts.data(), spec)};
+  }
+  std::vector<int32_t> tokens, targets, starts;
+};
+
+// Weights off their starting point: zero projections and unit scales would hide errors.
+void perturb(ParamStore& params) {
+  Rng rng(11);
+  float* values = params.flat_values().as<float>();
+  for (int64_t i = 0; i < params.flat_values().numel(); ++i) values[i] += static_cast<float>(0.03 * rng.normal());
+}
+
+std::vector<OpShare> split_by_op(const Program& program, const std::vector<double>& seconds, int repeats) {
+  std::map<std::string, OpShare> shares;
+  std::map<std::string, double> flops;
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    const std::string name = std::string(op_name(call.op)) + (call.backward ? "'" : "");
+    OpShare& share = shares[name];
+    share.name = name;
+    share.seconds += seconds[i] / repeats;
+    share.calls += 1;
+    const double backward_factor = op_name(call.op) == Attention::name ? 2.5 : 2;
+    flops[name] += call.flops * (call.backward ? backward_factor : 1);
+  }
+  std::vector<OpShare> out;
+  for (auto& [name, share] : shares) {
+    share.gflops = share.seconds > 0 ? flops[name] / share.seconds * 1e-9 : 0;
+    out.push_back(share);
+  }
+  std::sort(out.begin(), out.end(), [](const OpShare& a, const OpShare& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+}  // namespace
+
+Recipe small_recipe(Recipe recipe, int64_t rows, int64_t length) {
+  recipe.data.seq_len = length;
+  recipe.train.batch_tokens = recipe.train.micro_batch_tokens = rows * length;
+  recipe.train.emulated_world = 1;
+  return recipe;
+}
+
+CompareResult compare_recipe(const Recipe& recipe, ModelStage stage, Executor& truth, Executor& candidate, double tolerance,
+                             ThreadPool& pool) {
+  if ((stage.looped && recipe.model.loop.count == 0) || (stage.fake_quant && !recipe.train.qat.enabled)) {
+    throw InputError("the recipe has no such stage: model.loop.count or train.qat.enabled is off");
+  }
+  const Geometry geometry = micro_batch_geometry(recipe);
+  Trainer trainer(recipe, geometry, candidate);
+  trainer.initialize(1, pool);
+  perturb(trainer.params());
+  RandomBatch batch(recipe, geometry);
+  trainer.load(batch.view(), 1);
+  return compare(trainer.program(stage), truth, candidate, tolerance);
+}
+
+StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,
+                     ThreadPool& pool) {
+  const CompareResult checked = compare_recipe(small_recipe(recipe, 1, 33), stage, truth, executor, kTolerance, pool);
+  if (checked.first) {
+    throw WorkError("the backend differs from the reference: " + checked.first->op + " of " + checked.first->label +
+                    "; nothing was timed");
+  }
+  const Geometry geometry = micro_batch_geometry(recipe);
+  Trainer trainer(recipe, geometry, executor);
+  trainer.initialize(1, pool);
+  RandomBatch batch(recipe, geometry);
+  StepBench result{.checked = checked.worst};
+  result.tokens = static_cast<double>(recipe.train.batch_tokens);
+  result.flops = result.tokens * flops_per_token(recipe.model, recipe.data.seq_len, stage.looped);
+  int64_t step = 0;
+  result.step =
+      measure([&] { trainer.step([&] { return batch.view(); }, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
+  trainer.load(batch.view(), 1);
+  result.passes = measure([&] { executor.run(trainer.bound(stage)); }, seconds / 4);
+  std::vector<double> per_call;
+  const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
+  for (int i = 0; i < repeats; ++i) executor.run_timed(trainer.bound(stage), per_call);
+  result.shares = split_by_op(trainer.program(stage), per_call, repeats);
+  return result;
+}
+
+}  // namespace fairway::bench

@@ -1,0 +1,25 @@
+#include "bench/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace fairway::bench {
+
+Timing measure(const std::function<void()>& work, double seconds, int least) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  work();
+  work();
+  std::vector<double> samples;
+  for (const auto begin = Clock::now(); since(begin) < seconds || static_cast<int>(samples.size()) < least;) {
+    const auto start = Clock::now();
+    work();
+    samples.push_back(since(start));
+  }
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double part) { return samples[static_cast<size_t>(part * static_cast<double>(samples.size() - 1))]; };
+  return {at(0.5), samples.front(), (at(0.75) - at(0.25)) / at(0.5), static_cast<int>(samples.size())};
+}
+
+}  // namespace fairway::bench

@@ -1,0 +1,18 @@
+// Timings for `fairway bench`: repeated, the median and the spread between the quartiles.
+#pragma once
+
+#include <functional>
+
+namespace fairway::bench {
+
+struct Timing {
+  double median = 0;  // seconds
+  double best = 0;
+  double spread = 0;  // interquartile range over the median
+  int samples = 0;
+};
+
+// Runs `work` a few times unmeasured, then until `seconds` have passed and at least `least` samples are there.
+Timing measure(const std::function<void()>& work, double seconds, int least = 5);
+
+}  // namespace fairway::bench

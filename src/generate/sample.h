@@ -1,0 +1,27 @@
+// Text from a model: one token at a time, drawn from softmax(logits/temperature), over a window that slides when it is full.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/rng.h"
+#include "score/eval_model.h"
+
+namespace fairway {
+
+struct SampleOptions {
+  int64_t tokens = 128;
+  double temperature = 0.8;  // 0: always the likeliest
+  int64_t top_k = 0;         // 0: all
+  uint64_t seed = 1;
+  int32_t stop = -1;  // a token that ends the text
+};
+
+// `model` has one row. Continues `prompt` (which is not empty); calls `each` for every new token as it is made.
+std::vector<int32_t> sample(EvalModel& model, std::vector<int32_t> prompt, const SampleOptions& options,
+                            const std::function<void(int32_t)>& each = {});
+
+// Index drawn from the distribution; exposed for its tests.
+int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng);
+
+}  // namespace fairway

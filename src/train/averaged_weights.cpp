@@ -1,0 +1,35 @@
+#include "train/averaged_weights.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "params/safetensors.h"
+
+namespace fairway {
+
+void save_averaged(const std::filesystem::path& path, Trainer& trainer, ModelStage stage, int64_t step,
+                   const std::string& recipe_hash) {
+  const Tensor flat = trainer.averager().result();
+  require_finite(flat, step);
+  std::vector<NamedTensor> tensors;
+  for (const ParamBank& bank : trainer.params().banks()) {
+    Tensor value = bank.value;
+    value.data = flat.data + (bank.value.data - trainer.params().flat_values().data);
+    tensors.push_back({bank.info.name, value, bank.info.shape.empty()});
+  }
+  save_safetensors(path, tensors,
+                   {{"average", trainer.averager().result_name()},
+                    {"looped", stage.looped ? "1" : "0"},
+                    {"recipe", recipe_hash},
+                    {"step", std::to_string(step)}});
+}
+
+void require_finite(const Tensor& flat, int64_t step) {
+  const float* values = flat.as<float>();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    if (!std::isfinite(values[i]))
+      throw WorkError("step " + std::to_string(step) + ": a weight is " + std::to_string(values[i]) + "; nothing was saved");
+  }
+}
+
+}  // namespace fairway

@@ -1,0 +1,118 @@
+#include "train/checkpoint.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "params/safetensors.h"
+
+namespace fairway {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<NamedTensor> state_tensors(Trainer& trainer) {
+  std::vector<NamedTensor> out{{"params", trainer.params().flat_values()}, {"optimizer", trainer.optimizer().flat_state()}};
+  if (trainer.averager().ema()) out.push_back({"ema", trainer.averager().ema()});
+  if (trainer.averager().swa()) out.push_back({"swa", trainer.averager().swa()});
+  return out;
+}
+
+std::string digest(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata) {
+  Sha256 hash;
+  for (const auto& [key, value] : metadata) {
+    if (key != "sha256") hash.update((key + "=" + value + "\n").data(), key.size() + value.size() + 2);
+  }
+  for (const NamedTensor& entry : tensors) hash.update(entry.tensor.data, entry.tensor.spec.bytes());
+  return hash.hex();
+}
+
+int64_t whole(const Safetensors& file, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  int64_t value = 0;
+  if (found == file.metadata().end()) throw InputError(file.name() + ": not a checkpoint: metadata has no " + key);
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0)
+    throw InputError(file.name() + ": metadata " + key + " = " + text + " is not a count");
+  return value;
+}
+
+RunState load_file(const fs::path& path, Trainer& trainer, const std::string& recipe_hash) {
+  const Safetensors file = Safetensors::read(path);
+  RunState state{.step = whole(file, "step"),
+                 .stage = {whole(file, "looped") != 0, whole(file, "fake_quant") != 0},
+                 .snapshots = whole(file, "snapshots")};
+  if (file.metadata().contains("elapsed_us")) state.elapsed = static_cast<double>(whole(file, "elapsed_us")) * 1e-6;
+  const auto hash = file.metadata().find("recipe"), sum = file.metadata().find("sha256");
+  if (hash == file.metadata().end() || hash->second != recipe_hash) {
+    throw InputError(path.string() + ": belongs to another recipe than this run's; resume with the same recipe and overrides");
+  }
+  std::vector<NamedTensor> wanted = state_tensors(trainer), stored;
+  for (const NamedTensor& want : wanted) {
+    stored.push_back({want.name, file.get(want.name)});
+    if (stored.back().tensor.spec != want.tensor.spec)
+      throw InputError(path.string() + ": tensor '" + want.name + "' has another size than the model's");
+  }
+  const Tensor loader = file.get("loader");
+  if (loader.spec.dtype != DType::u8) throw InputError(path.string() + ": tensor 'loader' is not u8");
+  stored.push_back({"loader", loader});
+  if (sum == file.metadata().end() || sum->second != digest(stored, file.metadata())) {
+    throw InputError(path.string() + ": checksum does not match; the file is damaged");
+  }
+  for (size_t i = 0; i < wanted.size(); ++i)
+    std::memcpy(wanted[i].tensor.data, stored[i].tensor.data, wanted[i].tensor.spec.bytes());
+  state.loader.assign(loader.data, loader.data + loader.numel());
+  trainer.averager().restore_snapshots(state.snapshots);
+  return state;
+}
+
+}  // namespace
+
+size_t checkpoint_bytes(Trainer& trainer) {
+  size_t bytes = 4096;
+  for (const NamedTensor& entry : state_tensors(trainer)) bytes += entry.tensor.spec.bytes();
+  return bytes;
+}
+
+void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& state, const std::string& recipe_hash,
+                     bool keep_clock) {
+  fs::create_directories(folder);
+  std::vector<NamedTensor> tensors = state_tensors(trainer);
+  auto* loader = const_cast<std::byte*>(state.loader.data());
+  tensors.push_back({"loader", make_view(loader, {{static_cast<int64_t>(state.loader.size())}, DType::u8})});
+  std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
+                                              {"looped", state.stage.looped ? "1" : "0"},
+                                              {"fake_quant", state.stage.fake_quant ? "1" : "0"},
+                                              {"snapshots", std::to_string(state.snapshots)},
+                                              {"recipe", recipe_hash}};
+  if (keep_clock) metadata["elapsed_us"] = std::to_string(static_cast<int64_t>(state.elapsed * 1e6));
+  metadata["sha256"] = digest(tensors, metadata);
+  const fs::path latest = folder / "latest.safetensors", next = folder / "next.safetensors";
+  save_safetensors(next, tensors, metadata);
+  if (fs::exists(latest)) fs::rename(latest, folder / "previous.safetensors");
+  fs::rename(next, latest);
+}
+
+std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer, const std::string& recipe_hash) {
+  // `next` is whole once it has that name: only the renames after it were missed.
+  std::string problems;
+  for (const char* name : {"next.safetensors", "latest.safetensors", "previous.safetensors"}) {
+    const fs::path path = folder / name;
+    if (!fs::exists(path)) continue;
+    try {
+      RunState state = load_file(path, trainer, recipe_hash);
+      if (!problems.empty()) fmt::print(stderr, "{}; going on from {}\n", problems, path.string());
+      return state;
+    } catch (const InputError& error) {
+      problems += (problems.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  if (!problems.empty()) throw InputError(problems);
+  return std::nullopt;
+}
+
+}  // namespace fairway

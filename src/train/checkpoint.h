@@ -1,0 +1,31 @@
+// Checkpoints: everything a run needs to go on bit for bit, in one safetensors file with a checksum. The newest is
+// checkpoint/latest.safetensors, the one before it previous.safetensors; a kill at any moment leaves one of them whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "train/trainer.h"
+
+namespace fairway {
+
+struct RunState {
+  int64_t step = 0;    // steps done
+  double elapsed = 0;  // seconds of training
+  ModelStage stage;    // switches that were made
+  int64_t snapshots = 0;
+  std::vector<std::byte> loader;
+};
+
+// `keep_clock`: only runs driven by the clock store their seconds, so that step-driven runs write the same bytes every time.
+void save_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const RunState& state,
+                     const std::string& recipe_hash, bool keep_clock);
+
+// Fills the trainer from the newest whole checkpoint; nothing when there is none. A damaged newest one falls back to the
+// previous with a line on standard error; InputError when all are damaged or belong to another recipe.
+std::optional<RunState> load_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const std::string& recipe_hash);
+
+size_t checkpoint_bytes(Trainer& trainer);
+
+}  // namespace fairway

@@ -1,0 +1,261 @@
+#include "train/loop.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/progress_line.h"
+#include "base/signals.h"
+#include "optim/schedule.h"
+#include "train/averaged_weights.h"
+#include "train/checkpoint.h"
+
+namespace fairway {
+namespace {
+
+constexpr int64_t kLoggedFirst = 10, kLoggedEvery = 100;  // steps that train.log tells
+
+class Loop {
+ public:
+  Loop(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, const TrainOptions& options)
+      : recipe_(recipe),
+        trainer_(trainer),
+        loader_(loader),
+        folder_(folder),
+        options_(options),
+        line_(options.quiet),
+        hash_(recipe_hash(recipe)) {
+    progress_.clock = schedule_clock(recipe);
+    progress_.total_steps = recipe.train.steps;
+    progress_.budget = recipe.train.seconds - recipe.train.reserve_seconds;
+  }
+
+  TrainSummary run(ThreadPool& pool);
+
+ private:
+  bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
+  void begin(ThreadPool& pool);
+  void one_step();
+  void switch_stages(double scale);
+  void check_finite(const StepResult& result) const;
+  void after_step(const StepRecord& record, double seconds);
+  void checkpoint();
+  bool checkpoint_due() const;
+  void validate_now(bool final);
+  std::string position() const {
+    return by_steps() ? fmt::format("{}/{}", progress_.step, progress_.total_steps) : fmt::format("{}", progress_.step);
+  }
+  void show_progress(double loss, double seconds);
+  double flops_per_second(double tokens_per_second) const;
+  TrainSummary summary() const;
+
+  const Recipe& recipe_;
+  Trainer& trainer_;
+  data::Loader& loader_;
+  RunFolder& folder_;
+  const TrainOptions& options_;
+  ProgressLine line_;
+  std::string hash_;
+  Progress progress_;
+  ModelStage stage_;
+  double last_loss_ = 0, saved_at_ = 0, startup_ = 0, flops_done_ = 0, tokens_done_ = 0, worked_ = 0, smooth_seconds_ = 0,
+         forecast_ = 0;
+  int64_t saved_step_ = -1;
+  std::optional<Validation> validation_;
+  bool interrupted_ = false;
+};
+
+void Loop::begin(ThreadPool& pool) {
+  trainer_.initialize(options_.seed, pool);
+  folder_.require_space(3 * checkpoint_bytes(trainer_));
+  double recorded = 0;
+  if (options_.resume) {
+    if (const auto state = load_checkpoint(folder_.checkpoints(), trainer_, hash_)) {
+      progress_.step = saved_step_ = state->step;
+      stage_ = state->stage;
+      loader_.restore(state->loader);
+      recorded = folder_.cut_back(state->step);
+      progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
+      line_.say(fmt::format("resuming after step {}", state->step));
+    } else {
+      folder_.cut_back(0);
+    }
+  }
+  folder_.open_records();
+  folder_.log(fmt::format("model_params:{} recipe:{}", parameter_count(recipe_.model), hash_));
+  folder_.log(fmt::format("train_batch_tokens:{} train_seq_len:{} iterations:{} max_wallclock_seconds:{:.3f} emulated_world:{}",
+                          recipe_.train.batch_tokens, recipe_.data.seq_len, recipe_.train.steps, recipe_.train.seconds,
+                          recipe_.train.emulated_world));
+  folder_.log(fmt::format("seed:{}", options_.seed));
+  startup_ = steady_seconds() - options_.started;
+  saved_at_ = steady_seconds();
+}
+
+TrainSummary Loop::run(ThreadPool& pool) {
+  begin(pool);
+  const StopSignals signals;
+  while (!progress_.finished()) {
+    one_step();
+    if (signals.requested()) {
+      checkpoint();
+      interrupted_ = true;
+      line_.say(fmt::format("interrupted: saved after step {}; go on with --resume", progress_.step));
+      return summary();
+    }
+    const int64_t every = recipe_.train.validate_every;
+    if (every > 0 && progress_.step % every == 0 && !progress_.finished()) validate_now(false);
+    if (checkpoint_due()) checkpoint();
+  }
+  if (!by_steps())
+    folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress_.elapsed * 1e3, position()));
+  folder_.log(fmt::format("{0}:applying {0} weights", trainer_.averager().result_name()));
+  if (saved_step_ != progress_.step) checkpoint();
+  save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
+  if (options_.validate) validate_now(true);
+  return summary();
+}
+
+// One-way switches; the programs of all stages exist since start-up (spec §5.1, §11.3).
+void Loop::switch_stages(double scale) {
+  if (!stage_.looped && loop_due(recipe_.model.loop, progress_)) {
+    stage_.looped = true;
+    folder_.log(fmt::format("layer_loop:enabled step:{} frac:{:.3f}", progress_.step, progress_.fraction()));
+  }
+  if (recipe_.train.qat.enabled && !stage_.fake_quant && scale < recipe_.train.qat.lr_mul_below) {
+    stage_.fake_quant = true;
+    folder_.log(fmt::format("late_qat:enabled step:{} scale:{:.4f}", progress_.step, scale));
+  }
+}
+
+void Loop::check_finite(const StepResult& result) const {
+  if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
+  const std::string kept =
+      saved_step_ >= 0 ? fmt::format("the checkpoint after step {} is kept", saved_step_) : "no checkpoint was made yet";
+  throw WorkError(fmt::format(
+      "step {}: the loss is {} and the gradient norm {}; {}. Lower the learning rates, or resume with another seed of data",
+      progress_.step + 1, result.loss, result.gradient_norm, kept));
+}
+
+void Loop::one_step() {
+  const double begun = steady_seconds();
+  const double scale = learning_rate_scale(recipe_.optim.schedule, progress_);
+  switch_stages(scale);
+  const StepNumbers numbers{scale, muon_momentum(recipe_.optim.matrix, progress_.step), progress_.step + 1};
+  const StepResult result = trainer_.step(
+      [&] {
+        const data::Batch& batch = loader_.next();
+        return MicroBatch{batch.tokens, batch.targets, batch.segment_start};
+      },
+      numbers, stage_);
+  check_finite(result);
+  const double seconds = steady_seconds() - begun;
+  ++progress_.step;
+  progress_.elapsed += seconds;
+  last_loss_ = result.loss;
+  after_step({progress_.step, result.loss, result.gradient_norm, scale, numbers.momentum, stage_.looped, stage_.fake_quant},
+             seconds);
+}
+
+void Loop::after_step(const StepRecord& record, double seconds) {
+  const auto tokens = static_cast<double>(recipe_.train.batch_tokens);
+  tokens_done_ += tokens;
+  worked_ += seconds;
+  flops_done_ += tokens * flops_per_token(recipe_.model, recipe_.data.seq_len, stage_.looped);
+  smooth_seconds_ = smooth_seconds_ == 0 ? seconds : 0.9 * smooth_seconds_ + 0.1 * seconds;
+  folder_.record(record, progress_.elapsed, seconds, loader_.waited_seconds());
+  if (record.step <= kLoggedFirst || record.step % kLoggedEvery == 0 || progress_.finished()) {
+    folder_.log(fmt::format("step:{} train_loss:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(), record.loss,
+                            progress_.elapsed * 1e3, progress_.elapsed * 1e3 / static_cast<double>(progress_.step)));
+  }
+  if (line_.due() || progress_.finished()) show_progress(record.loss, seconds);
+}
+
+void Loop::show_progress(double loss, double) {
+  const double rate = static_cast<double>(recipe_.train.batch_tokens) / smooth_seconds_;
+  const double left = by_steps() ? static_cast<double>(progress_.total_steps - progress_.step) * smooth_seconds_
+                                 : progress_.budget - progress_.elapsed;
+  std::string text = fmt::format("step {}  loss {:.4f}  {} tokens/s", position(), loss, quantity_text(rate));
+  if (options_.peak_gflops > 0) {
+    const double flops = rate * flops_per_token(recipe_.model, recipe_.data.seq_len, stage_.looped);
+    text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (options_.peak_gflops * 1e9));
+  }
+  text += fmt::format("  {} left", duration_text(left));
+  if (forecast_ > 0) text += fmt::format("  artifact ~{} bytes", quantity_text(forecast_));
+  line_.show(text);
+}
+
+bool Loop::checkpoint_due() const {
+  if (saved_step_ == progress_.step) return false;
+  if (recipe_.train.checkpoint_every > 0 && progress_.step % recipe_.train.checkpoint_every == 0) return true;
+  const double interval = recipe_.train.checkpoint_seconds;
+  return interval > 0 && steady_seconds() - saved_at_ >= interval;
+}
+
+void Loop::checkpoint() {
+  require_finite(trainer_.params().flat_values(), progress_.step);
+  const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
+  save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
+  saved_step_ = progress_.step;
+  saved_at_ = steady_seconds();
+  if (options_.forecast_bytes) forecast_ = options_.forecast_bytes(trainer_.averager().result());
+}
+
+void Loop::validate_now(bool final) {
+  if (!options_.validate) return;
+  const Tensor weights = final ? trainer_.averager().result() : trainer_.params().flat_values();
+  const Validation v = options_.validate(weights, stage_);
+  if (final) {
+    validation_ = v;
+    folder_.log(
+        fmt::format("DIAGNOSTIC post_ema val_loss:{:.4f} val_bpb:{:.4f} eval_time:{:.0f}ms", v.loss, v.bpb, v.seconds * 1e3));
+  } else {
+    folder_.log(fmt::format("step:{} val_loss:{:.4f} val_bpb:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(), v.loss,
+                            v.bpb, progress_.elapsed * 1e3,
+                            progress_.elapsed * 1e3 / static_cast<double>(std::max<int64_t>(progress_.step, 1))));
+  }
+  folder_.record_validation(progress_.step, v.loss, v.bpb);
+  line_.say(fmt::format("step {}: validation loss {:.4f} nats, {:.4f} bits per byte", position(), v.loss, v.bpb));
+}
+
+TrainSummary Loop::summary() const {
+  TrainSummary out{
+      .steps = progress_.step, .loss = last_loss_, .train_seconds = progress_.elapsed, .startup_seconds = startup_};
+  out.step_ms = progress_.step > 0 ? progress_.elapsed * 1e3 / static_cast<double>(progress_.step) : 0;
+  out.tokens_per_second = worked_ > 0 ? tokens_done_ / worked_ : 0;
+  out.speed_of_light = worked_ > 0 && options_.peak_gflops > 0 ? flops_done_ / worked_ / (options_.peak_gflops * 1e9) : 0;
+  out.data_wait_seconds = loader_.waited_seconds();
+  out.stage = stage_;
+  out.validation = validation_;
+  out.interrupted = interrupted_;
+  return out;
+}
+
+}  // namespace
+
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+data::SamplerOptions sampler_options(const Recipe& recipe) {
+  const Geometry geometry = micro_batch_geometry(recipe);
+  const int64_t per_rank = recipe.train.batch_tokens / recipe.train.emulated_world;
+  return {.kind = data::sampler_kind(name_of(recipe.data.sampler)),
+          .length = geometry.row_length,
+          .rows = per_rank / geometry.row_length,
+          .world = static_cast<int>(recipe.train.emulated_world),
+          .seed = static_cast<uint64_t>(recipe.train.seed),
+          .bos = static_cast<uint16_t>(recipe.model.bos),
+          .max_segment = recipe.data.max_segment};
+}
+
+data::LoaderOptions loader_options(const Recipe& recipe) {
+  return {.split = recipe.train.micro_batches() / recipe.train.emulated_world, .vocab = static_cast<int>(recipe.model.vocab)};
+}
+
+TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
+                   const TrainOptions& options) {
+  return Loop(recipe, trainer, loader, folder, options).run(pool);
+}
+
+}  // namespace fairway

@@ -1,0 +1,55 @@
+// The training loop: clock or steps, stage switches, records, checkpoints, signals (spec §10).
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "data/loader.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace fairway {
+
+struct Validation {
+  double loss = 0;  // nats per token
+  double bpb = 0;   // bits per byte
+  double seconds = 0;
+};
+// Scores weights (flat, as in ParamStore) on held-out tokens; given by the caller, because training cannot open those.
+using Validator = std::function<Validation(const Tensor& flat_weights, ModelStage stage)>;
+
+struct TrainOptions {
+  bool resume = false;
+  bool quiet = false;
+  uint64_t seed = 0;
+  double peak_gflops = 0;                                            // of the machine, for the share of its speed of light
+  double started = 0;                                                // steady-clock seconds when the process began
+  std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact; may be empty
+  Validator validate;                                                // may be empty: no held-out data
+};
+
+struct TrainSummary {
+  int64_t steps = 0;
+  double loss = 0;             // of the last step
+  double train_seconds = 0;    // validation not counted
+  double startup_seconds = 0;  // process start to first step
+  double step_ms = 0;          // mean
+  double tokens_per_second = 0;
+  double speed_of_light = 0;  // share of the machine's peak, 0 … 1
+  double data_wait_seconds = 0;
+  ModelStage stage;                      // at the end
+  std::optional<Validation> validation;  // of the averaged weights
+  bool interrupted = false;
+};
+
+// Trains to the recipe's end and writes averaged.safetensors; on SIGINT or SIGTERM saves a checkpoint and returns early.
+TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
+                   const TrainOptions& options);
+
+// The recipe's loader settings, for one process.
+data::SamplerOptions sampler_options(const Recipe& recipe);
+data::LoaderOptions loader_options(const Recipe& recipe);
+
+double steady_seconds();
+
+}  // namespace fairway

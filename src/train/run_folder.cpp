@@ -1,0 +1,107 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fairway {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// Keeps the lines of whole records up to `step`; returns the last of them. A line cut by a kill is dropped.
+json cut_lines(const fs::path& path, int64_t step) {
+  std::ifstream in(path);
+  std::string kept, line;
+  json last;
+  while (std::getline(in, line)) {
+    const json record = json::parse(line, nullptr, false);
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
+    if (record["step"].get<int64_t>() > step) break;
+    kept += line + "\n";
+    last = record;
+  }
+  if (in.is_open()) write_file_atomic(path, kept);
+  return last;
+}
+
+void open_append(std::ofstream& out, const fs::path& path) {
+  out.open(path, std::ios::app);
+  if (!out) throw WorkError(path.string() + ": cannot be written (" + std::strerror(errno) + ")");
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw InputError("--out " + path.string() + ": cannot be made (" + error.message() + ")");
+  if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
+  lock_ = open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) throw InputError("--out " + path.string() + ": cannot be written (" + std::strerror(errno) + ")");
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    close(lock_);
+    throw InputError("--out " + path.string() + ": another process is training there");
+  }
+  const fs::path recipe_file = path / "recipe.toml";
+  if (!resume && (fs::exists(recipe_file) || fs::exists(checkpoints()))) {
+    close(lock_);
+    throw InputError("--out " + path.string() +
+                     ": holds a run already; add --resume to go on with it, or choose another folder");
+  }
+  if (!fs::exists(recipe_file)) write_file_atomic(recipe_file, to_toml(recipe));
+}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) close(lock_);
+}
+
+void RunFolder::require_space(size_t bytes_needed) const {
+  std::error_code error;
+  const fs::space_info space = fs::space(path_, error);
+  if (!error && space.available < bytes_needed) {
+    throw InputError(fmt::format("--out {}: {} MiB free on that disk, the run's checkpoints need {} MiB", path_.string(),
+                                 space.available >> 20, (bytes_needed >> 20) + 1));
+  }
+}
+
+double RunFolder::cut_back(int64_t step) {
+  cut_lines(path_ / "metrics.jsonl", step);
+  const json last = cut_lines(path_ / "timing.jsonl", step);
+  const bool known = last.is_object() && last.contains("train_seconds") && last["train_seconds"].is_number();
+  return known ? last["train_seconds"].get<double>() : 0;
+}
+
+void RunFolder::open_records() {
+  open_append(metrics_, path_ / "metrics.jsonl");
+  open_append(timing_, path_ / "timing.jsonl");
+  open_append(log_, path_ / "train.log");
+}
+
+void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
+  metrics_
+      << fmt::format(
+             "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
+             r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant)
+      << std::flush;
+  timing_ << fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step,
+                         elapsed, step_seconds * 1e3, waited)
+          << std::flush;
+  if (!metrics_ || !timing_) throw WorkError(path_.string() + ": records cannot be written (disk full?)");
+}
+
+void RunFolder::record_validation(int64_t step, double loss, double bpb) {
+  metrics_ << fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb) << std::flush;
+}
+
+void RunFolder::log(const std::string& line) { log_ << line << std::endl; }
+
+}  // namespace fairway

@@ -1,0 +1,43 @@
+// A run's folder and its records: recipe.toml, metrics.jsonl (what repeats bit for bit), timing.jsonl (what does not) and
+// train.log in the challenge's line format. Resuming cuts the records back to the checkpoint they go on from.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "recipe/recipe.h"
+
+namespace fairway {
+
+struct StepRecord {
+  int64_t step = 0;  // counted from 1
+  double loss = 0, gradient_norm = 0, learning_rate_scale = 0, momentum = 0;
+  bool looped = false, fake_quant = false;
+};
+
+class RunFolder {
+ public:
+  // Makes the folder, takes its lock and writes the recipe. InputError when it holds another run, is in use, cannot be written,
+  // or the disk lacks `bytes_needed`.
+  RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+
+  void require_space(size_t bytes_needed) const;
+  double cut_back(int64_t step);  // drops records after `step`; returns the seconds of training recorded up to it
+  void open_records();            // after cut_back
+  void record(const StepRecord& record, double elapsed, double step_seconds, double waited);
+  void record_validation(int64_t step, double loss, double bpb);
+  void log(const std::string& line);  // train.log
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+  std::ofstream metrics_, timing_, log_;
+};
+
+}  // namespace fairway
