@@ -1,6 +1,9 @@
 // Where work is enqueued: a team of CPU threads here, a stream on a device. Ops receive it and never own one.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+
 #include "base/thread_pool.h"
 
 namespace fairway {
@@ -10,8 +13,20 @@ class Queue {
   explicit Queue(int threads) : pool_(threads) {}
   ThreadPool& pool() { return pool_; }
 
+  // Packing buffers of the kernels, whose size depends on the team and not on the op. Grown when an op first asks for more:
+  // the first step allocates, later ones do not. Contents last until the next call.
+  std::byte* scratch(size_t bytes) {
+    if (bytes > scratch_bytes_) {
+      scratch_.reset(new std::byte[bytes]);
+      scratch_bytes_ = bytes;
+    }
+    return scratch_.get();
+  }
+
  private:
   ThreadPool pool_;
+  std::unique_ptr<std::byte[]> scratch_;
+  size_t scratch_bytes_ = 0;
 };
 
 }  // namespace fairway

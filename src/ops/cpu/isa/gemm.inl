@@ -17,7 +17,7 @@ __attribute__((noinline)) void finish_tile(const GemmBlock& g, const float* tile
         case EpilogueKind::none: break;
         case EpilogueKind::scale_residual: {
           if (e.scale) acc *= load_first(e.scale + col + j, count);
-          acc += load_first(e.other + (row + i) * e.ld_other + col + j, count);
+          if (e.other) acc += load_first(e.other + (row + i) * e.ld_other + col + j, count);
           break;
         }
         case EpilogueKind::leaky_relu2: {

@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cpu/isa/row_kernels.h"
+
 namespace fairway::cpu {
 
 // What happens to a finished tile of alpha * A B (+ C) before it leaves the registers' neighbourhood.
 enum class EpilogueKind : uint8_t {
   none,
-  scale_residual,  // C[m,n] = other[m,n] + scale[n] * acc; without a scale: other + acc
+  scale_residual,  // C[m,n] = other[m,n] + scale[n] * acc; an absent scale is 1, an absent other 0
   leaky_relu2,     // second[m,n] = acc > 0 ? 2 acc : 2 slope^2 acc (the slope at acc);  C[m,n] = second * acc / 2
   multiply,        // C[m,n] = acc * other[m,n]
 };
@@ -120,6 +122,9 @@ struct KernelTable {
   AttentionKernels attention;
   MathKernels math;
   RowKernels rows;
+  OpRowKernels op_rows;
+  UpdateKernels update;
+  LossKernels loss;
   double (*fma_burst)(int64_t rounds) = nullptr;  // runs independent chains of FMAs; returns the flops done
 };
 

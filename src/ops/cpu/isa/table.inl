@@ -8,7 +8,19 @@
 #include "ops/cpu/isa/attention_forward.inl"
 #include "ops/cpu/isa/attention_backward.inl"
 #include "ops/cpu/isa/peak.inl"
+#include "ops/cpu/isa/columns.inl"
+#include "ops/cpu/isa/norm.inl"
+#include "ops/cpu/isa/mix.inl"
+#include "ops/cpu/isa/smear.inl"
+#include "ops/cpu/isa/heads.inl"
+#include "ops/cpu/isa/update.inl"
+#include "ops/cpu/isa/loss.inl"
 // clang-format on
+
+template <class... Ops>
+constexpr void set_rows(OpRowKernelList<Ops...>& rows) {
+  ((static_cast<OpRowKernel<Ops>&>(rows) = {forward_rows, backward_rows}), ...);
+}
 
 constexpr KernelTable make_table(const char* name) {
   KernelTable t;
@@ -32,6 +44,9 @@ constexpr KernelTable make_table(const char* name) {
   t.rows.copy = copy_row;
   t.rows.add = add_row;
   t.rows.dot = dot_row;
+  set_rows(t.op_rows);
+  t.update = {update_adamw, update_blend, update_momentum, sum_squares, scaled_row};
+  t.loss = {softcap_row, softcap_row_grad};
   t.fma_burst = fma_burst;
   return t;
 }

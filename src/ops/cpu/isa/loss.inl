@@ -1,0 +1,29 @@
+// Softcap, log-sum-exp and their gradient on rows of logits.
+
+// Replaces a row's logits ℓ by z = cap·tanh(ℓ/cap) and returns its log-sum-exp. |z| <= cap, so up to a cap of 40 the
+// exponentials of a row and their sum fit in a float as they are; larger caps subtract the cap, which costs range below.
+double softcap_row(float* row, int64_t count, float cap) {
+  const float inverse = 1.0f / cap, shift = cap <= 40.0f ? 0.0f : cap;
+  vec sums{};
+  for (int64_t c = 0; c < count; c += kLanes) {
+    const vec z = cap * vtanh(inverse * load_first(row + c, count - c));
+    store_first(row + c, z, count - c);
+    vec e = vexp(z - shift);
+    for (int64_t i = count - c; i < kLanes; ++i) e[i] = 0;
+    sums += e;
+  }
+  double total = 0;
+  for (int lane = 0; lane < kLanes; ++lane) total += sums[lane];
+  return __builtin_log(total) + static_cast<double>(shift);
+}
+
+// dℓ = (exp(z − lse) − [target])·(1 − (z/cap)²)·factor.
+void softcap_row_grad(const float* row, float* grad, const SoftcapRow& at) {
+  const float inverse = 1.0f / at.cap;
+  for (int64_t c = 0; c < at.count; c += kLanes) {
+    const vec z = load_first(row + c, at.count - c), t = inverse * z;
+    store_first(grad + c, vexp(z - at.lse) * ((1.0f - t * t) * at.factor), at.count - c);
+  }
+  const float t = inverse * row[at.target];
+  grad[at.target] -= (1.0f - t * t) * at.factor;
+}

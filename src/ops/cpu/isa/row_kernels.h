@@ -1,0 +1,64 @@
+// Kernels on rows, part of the kernel table: what an op does to a range of its rows, on one thread. Ops decide how rows are
+// split (parallel.h); `partials` is the chunk's own slice of the workspace.
+#pragma once
+
+#include "ops/all_ops.h"
+#include "ops/chunks.h"
+
+namespace fairway::cpu {
+
+template <class Op>
+struct OpRowKernel {
+  void (*forward)(const Op&, const Forward<Op>&, RowRange) = nullptr;
+  void (*backward)(const Op&, const Backward<Op>&, RowRange, void* partials) = nullptr;
+};
+
+template <class... Ops>
+struct OpRowKernelList : OpRowKernel<Ops>... {};
+
+using OpRowKernels = OpRowKernelList<Add, SmearGate, SmearGateInput, RmsNorm, MixNorm, ValueMix, QkNormRope, Xsa, AttnGate,
+                                     Skip, LaneMix, LaneMerge, FakeQuant>;
+
+struct AdamWFactors {
+  float clip, beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float decay;       // 1 − lr·wd
+  float step;        // lr/(1 − β₁ᵗ)
+  float root_scale;  // 1/√(1 − β₂ᵗ)
+  float eps;
+};
+
+struct MomentumFactors {
+  float clip, momentum;
+  int64_t columns;
+  bool row_norm;
+};
+
+struct SoftcapRow {
+  int64_t count;   // V
+  int64_t target;  // [0, V)
+  float cap, lse, factor;
+};
+
+// Row i of a weight under a scale s: with G = gᵀ·in, dW = s·G, scaled = s·W; returns Σ_j G_ij W_ij, the gradient of s.
+struct ScaledRow {
+  const float* weight;
+  const float* product;  // G; null: dW and the gradient of s are not wanted
+  float* gradient;       // dW or null
+  bool add;
+  float* scaled;  // null: not wanted
+};
+
+struct UpdateKernels {
+  void (*adamw)(const AdamWFactors&, RowRange elements, float* param, const float* grad, float* m, float* v) = nullptr;
+  void (*blend)(float keep, float share, RowRange elements, float* target, const float* source) = nullptr;
+  void (*momentum)(const MomentumFactors&, RowRange rows, const float* grad, float* buffer, float* u) = nullptr;
+  double (*sum_squares)(const float* x, RowRange elements) = nullptr;
+  double (*scaled_row)(const ScaledRow&, float scale, int64_t columns) = nullptr;
+};
+
+struct LossKernels {
+  double (*softcap)(float* row, int64_t count, float cap) = nullptr;
+  void (*softcap_grad)(const float* row, float* grad, const SoftcapRow&) = nullptr;
+};
+
+}  // namespace fairway::cpu
