@@ -43,7 +43,7 @@ build:
 sanitize:
 	cmake --preset debug --log-level=WARNING $(launcher)
 	cmake --build build/debug -j $(JOBS) --target $(sanitized:%=%_test)
-	ctest --test-dir build/debug -j $(JOBS) --output-on-failure --no-tests=error -L '$(sanitized_labels)' | tail -n 12
+	ctest --test-dir build/debug -j $(JOBS) --output-on-failure --no-tests=error -L '$(sanitized_labels)'
 
 tsan:
 	cmake --preset tsan --log-level=WARNING $(launcher)
