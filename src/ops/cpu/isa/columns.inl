@@ -1,6 +1,8 @@
 // Column loops for row kernels: one body, instantiated for whole vectors, for four lanes and for one, so that any width and
 // any alignment works. Gradients that are absent are null pointers.
 
+typedef float quad __attribute__((vector_size(16)));
+
 template <class T>
 FAIRWAY_INLINE T load(const float* from) {
   T value;
