@@ -35,6 +35,9 @@ void check_sizes(const ModelRecipe& m, const Checker& check) {
   check.require(m.xsa_first_layer < m.layers, "model.xsa_first_layer = {} is not below model.layers = {}", m.xsa_first_layer,
                 m.layers);
   check.require(m.bigram.rows != 1, "model.bigram.rows = 1 leaves no row to hash into; give 0 (off) or at least 2");
+  // The hash multiplies token ids by 36313 in 32 bits (spec §4.2).
+  check.require(m.bigram.rows == 0 || m.vocab <= 59000, "model.bigram.rows = {} needs model.vocab <= 59000, which is {}",
+                m.bigram.rows, m.vocab);
   check.require(m.smear != SmearKind::input || m.dim >= kGateInputs,
                 "model.smear = \"input\" reads {} channels, but model.dim = {}", kGateInputs, m.dim);
   check.require(m.attn_gate != AttnGateKind::sparse || m.dim >= kGateInputs,
