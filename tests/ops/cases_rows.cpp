@@ -124,8 +124,9 @@ std::vector<OpCase<Skip>> cases(const Skip&) {
   auto list = each<Skip>(row_sweep(), [](Rows r) {
     return OpCase<Skip>{{}, {uniform(r.shape()), uniform(r.shape()), uniform({r.width}), uniform({r.width}, -2, 2)}};
   });
-  for (const Rows& r : row_sweep())
-    list.push_back({{}, {uniform(r.shape()), uniform(r.shape()), uniform({r.width}), absent()}});
+  for (const Rows& r : row_sweep())  // the gradient of a single weight is one number, and may nearly cancel
+    list.push_back(
+        {{}, {uniform(r.shape()), uniform(r.shape()), uniform({r.width}), absent()}, {.noise = r.width == 1 ? 3e-7 : 0}});
   return list;
 }
 
