@@ -3,7 +3,7 @@
 constexpr int kNr = kNv * kLanes;
 constexpr int kRowStride = kMaxK + 16;  // inside a row panel of A; the 16 keeps rows out of one cache set
 
-constexpr int kPrefetchRows = 4;  // ahead, where each row lies on a page of its own
+constexpr int kPrefetchRows = 12;  // ahead: rows lie too far apart for the hardware to foresee
 
 FAIRWAY_INLINE void copy(const float* from, float* to, int64_t count) {
   int64_t i = 0;
@@ -17,7 +17,9 @@ FAIRWAY_INLINE void fill_zero(float* to, int64_t count) {
 // A[M,K]: a panel is kMr rows of kRowStride.
 void pack_a_rows(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) {
   for (int64_t row = 0; row < count; ++row) {
-    copy(a + row * lda, packed + (row / kMr) * (kMr * kRowStride) + (row % kMr) * kRowStride, k);
+    const float* from = a + row * lda;
+    for (int64_t ahead = 0; ahead < k; ahead += 16) __builtin_prefetch(from + 2 * lda + ahead);
+    copy(from, packed + (row / kMr) * (kMr * kRowStride) + (row % kMr) * kRowStride, k);
   }
   for (int64_t row = count; row % kMr; ++row) {
     fill_zero(packed + (row / kMr) * (kMr * kRowStride) + (row % kMr) * kRowStride, k);

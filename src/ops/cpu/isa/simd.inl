@@ -34,13 +34,15 @@ FAIRWAY_INLINE float sum_lanes(vec v) {
 }
 
 // acc[i][j] += sum over p of A(i, p) * B(p, j). A(i, p) is a[i * stride + p] by rows, a[p * stride + i] by columns.
-template <int kRows, int kVecs, bool kByColumn>
-FAIRWAY_INLINE void accumulate(vec (&acc)[kRows][kVecs], int64_t k, const float* a, int64_t stride, const float* b,
-                               int64_t ldb) {
+// With kAhead, one line per step from `ahead` on is fetched into the second cache meanwhile.
+template <int kRows, int kVecs, bool kByColumn, bool kAhead = false>
+FAIRWAY_INLINE void accumulate(vec (&acc)[kRows][kVecs], int64_t k, const float* a, int64_t stride, const float* b, int64_t ldb,
+                               const float* ahead = nullptr) {
   for (int64_t p = 0; p < k; ++p) {
     vec right[kVecs];
 #pragma GCC unroll 16
     for (int j = 0; j < kVecs; ++j) right[j] = load(b + j * kLanes);
+    if (kAhead) __builtin_prefetch(ahead + p * 16, 0, 2);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const vec left = splat(kByColumn ? a[i] : a[i * stride]);
