@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kPackRows = 64;   // rows copied by one task
 constexpr int64_t kSpanRows = 256;  // shorter segments share a span
+constexpr int64_t kShortSpan =
+    512;  // up to here keys of all heads share a cache, so a tile of rows is read for all heads at once
 constexpr size_t kCacheLine = 64;
 constexpr float kLog2e = 1.44269504f;
 
@@ -44,6 +46,11 @@ struct Spans {
     }
   }
   static int64_t capacity(const FlashShape& s) { return s.rows / std::min(s.row_length, kSpanRows) + 2; }
+  int64_t longest() const {
+    int64_t rows = 0;
+    for (int64_t i = 0; i < count; ++i) rows = std::max<int64_t>(rows, begin[i + 1] - begin[i]);
+    return rows;
+  }
   int64_t span_of_tile(int64_t tile) const { return std::upper_bound(tiles, tiles + count + 1, tile) - tiles - 1; }
 
   int32_t* begin;
@@ -68,6 +75,27 @@ void for_each_row(ThreadPool& pool, int64_t rows, Body&& body) {
   pool.parallel_for(ceil_div(rows, kPackRows), [&](int64_t task) {
     for (int64_t row = task * kPackRows; row < std::min(rows, (task + 1) * kPackRows); ++row) body(row);
   });
+}
+
+struct PackedKv {
+  const float *k, *v;
+};
+
+void forward_tile(const FlashForward& a, const Spans& spans, PackedKv packed, int64_t tile, int64_t head) {
+  const FlashShape& s = a.shape;
+  const AttentionKernels& kernel = kernels().attention;
+  const int64_t e = s.head_size, span = spans.span_of_tile(tile), origin = spans.begin[span];
+  const int64_t row = origin + (tile - spans.tiles[span]) * kernel.queries;
+  const int64_t kv = (head / (s.heads / s.kv_heads) * s.rows + origin) * e;
+  AttentionForwardTile t;
+  t.head_size = e, t.scale = s.scale;
+  t.q = a.q + (row * s.heads + head) * e, t.ld_q = s.heads * e;
+  t.k = packed.k + kv, t.v = packed.v + kv;
+  t.first = row - origin, t.count = std::min<int64_t>(kernel.queries, spans.begin[span + 1] - row);
+  t.start = a.segment_start ? a.segment_start + row : nullptr, t.origin = origin;
+  t.y = a.y + (row * s.heads + head) * e, t.ld_y = s.heads * e;
+  t.lse = a.lse + row * s.heads + head, t.ld_lse = s.heads;
+  kernel.forward(t);
 }
 
 // One thread's scratch for the backward pass of one span and kv head: dense copies per query head, hot in its cache.
@@ -128,8 +156,7 @@ size_t flash_backward_workspace(const FlashShape& s) {
 void flash_forward(ThreadPool& pool, const FlashForward& a, void* workspace) {
   const FlashShape& s = a.shape;
   check(s);
-  const AttentionKernels& kernel = kernels().attention;
-  const Spans spans(s, a.segment_start, kernel.queries, align<int32_t>(workspace));
+  const Spans spans(s, a.segment_start, kernels().attention.queries, align<int32_t>(workspace));
   float* k = align<float>(spans.tiles + Spans::capacity(s));
   float* v = k + s.rows * s.kv_heads * s.head_size;
   const HeadSplit split{s.rows, s.kv_heads, s.head_size};
@@ -138,20 +165,13 @@ void flash_forward(ThreadPool& pool, const FlashForward& a, void* workspace) {
     split.pack(a.v, v, row, kernels().rows);
   });
   const int64_t tiles = spans.tiles[spans.count];
-  pool.parallel_for(tiles * s.heads, [&](int64_t task) {
-    const int64_t head = task / tiles, tile = task % tiles, span = spans.span_of_tile(tile);
-    const int64_t origin = spans.begin[span], row = origin + (tile - spans.tiles[span]) * kernel.queries;
-    const int64_t packed = (head / (s.heads / s.kv_heads) * s.rows + origin) * s.head_size;
-    AttentionForwardTile t;
-    t.head_size = s.head_size, t.scale = s.scale;
-    t.q = a.q + (row * s.heads + head) * s.head_size, t.ld_q = s.heads * s.head_size;
-    t.k = k + packed, t.v = v + packed;
-    t.first = row - origin, t.count = std::min<int64_t>(kernel.queries, spans.begin[span + 1] - row);
-    t.start = a.segment_start ? a.segment_start + row : nullptr, t.origin = origin;
-    t.y = a.y + (row * s.heads + head) * s.head_size, t.ld_y = s.heads * s.head_size;
-    t.lse = a.lse + row * s.heads + head, t.ld_lse = s.heads;
-    kernel.forward(t);
-  });
+  if (spans.longest() <= kShortSpan) {
+    pool.parallel_for(tiles, [&](int64_t tile) {
+      for (int64_t head = 0; head < s.heads; ++head) forward_tile(a, spans, {k, v}, tile, head);
+    });
+  } else {
+    pool.parallel_for(tiles * s.heads, [&](int64_t task) { forward_tile(a, spans, {k, v}, task % tiles, task / tiles); });
+  }
 }
 
 void flash_backward(ThreadPool& pool, const FlashBackward& a, void* workspace) {
@@ -159,8 +179,7 @@ void flash_backward(ThreadPool& pool, const FlashBackward& a, void* workspace) {
   check(s);
   const Spans spans(s, a.segment_start, kernels().attention.queries, align<int32_t>(workspace));
   float* memory = align<float>(spans.tiles + Spans::capacity(s));
-  int64_t longest = 0;
-  for (int64_t i = 0; i < spans.count; ++i) longest = std::max<int64_t>(longest, spans.begin[i + 1] - spans.begin[i]);
+  const int64_t longest = spans.longest();
   // The workspace holds every row of every head once, so as many slots of the longest span as that makes.
   const int64_t slots = std::min<int64_t>(pool.threads(), s.rows * s.kv_heads / longest);
   std::atomic<int64_t> next{0};

@@ -149,13 +149,6 @@ __attribute__((noinline)) void soften(ForwardState& s, int64_t key, int64_t coun
 
 void begin_tile(const AttentionForwardTile& t, ForwardState& s) {
   const int64_t e = t.head_size;
-  // Rows of other heads lie in between, so the hardware does not foresee these: our output, and the next tile's queries.
-  for (int64_t i = 0; i < t.count; ++i) {
-    for (int64_t j = 0; j < e; j += 16) {
-      __builtin_prefetch(t.y + i * t.ld_y + j, 1);
-      __builtin_prefetch(t.q + (kQueries + i) * t.ld_q + j, 0, 2);
-    }
-  }
   s.head_size = e, s.first = t.first;
   fill_zero(s.sums, e * kQueries);
   if (t.count < kQueries) fill_zero(s.queries, e * kQueries);
