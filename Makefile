@@ -2,11 +2,13 @@
 JOBS ?= $(shell nproc)
 launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
-# Folders whose tests are quick enough to run under AddressSanitizer and UBSan every time.
-sanitized := $(foreach folder,base tensor recipe tokenizer params data autograd,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
+# Folders whose tests run under AddressSanitizer and UBSan every time: parsers of outside input, and SIMD kernels.
+sanitized := $(foreach folder,base recipe tokenizer params data ops_cpu,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
+# Folders with threads of their own, for ThreadSanitizer.
+threaded := $(foreach folder,base data ops_cpu train,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 empty :=
 space := $(empty) $(empty)
-sanitized_labels := ^($(subst $(space),|,$(strip $(sanitized))))$$
+labels = ^($(subst $(space),|,$(strip $(1))))$$
 
 .PHONY: help demo test build bench lint format cuda sanitize tsan clean
 .DEFAULT_GOAL := help
@@ -43,12 +45,12 @@ build:
 sanitize:
 	cmake --preset debug --log-level=WARNING $(launcher)
 	cmake --build build/debug -j $(JOBS) --target $(sanitized:%=%_test)
-	ctest --test-dir build/debug -j $(JOBS) --output-on-failure --no-tests=error -L '$(sanitized_labels)'
+	ctest --test-dir build/debug -j $(JOBS) --output-on-failure --no-tests=error -L '$(call labels,$(sanitized))'
 
 tsan:
 	cmake --preset tsan --log-level=WARNING $(launcher)
-	cmake --build build/tsan -j $(JOBS)
-	ctest --test-dir build/tsan --output-on-failure --no-tests=error -L '^(base|data|ops|train)$$'
+	cmake --build build/tsan -j $(JOBS) --target $(threaded:%=%_test)
+	ctest --test-dir build/tsan -j $(JOBS) --output-on-failure --no-tests=error -L '$(call labels,$(threaded))'
 
 bench: build
 	build/bin/fairway bench ops
