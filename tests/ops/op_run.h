@@ -27,6 +27,9 @@ struct BackwardSetup {
   size_t unwanted_din = kNobody;  // index of an input whose gradient is not asked for
 };
 
+// Seed of what input i's gradient holds before it is added to.
+inline uint64_t accumulated_seed(size_t i) { return 200 + i; }
+
 // Outputs through which a gradient can come.
 template <class Op>
 inline constexpr size_t kDifferentiatedOutputs = tensor_count<typename Op::Out>;
@@ -116,7 +119,7 @@ struct OpRun {
     for (size_t i = 0; i < in.size(); ++i) {
       const bool wanted = example.in[i].differentiated() && i != how.unwanted_din;
       din.push_back(wanted ? Guarded(in[i].tensor().spec, setup.offset) : Guarded());
-      if (wanted && how.accumulate) din.back().set(content_of(uniform(example.in[i].shape), 200 + i));
+      if (wanted && how.accumulate) din.back().set(content_of(uniform(example.in[i].shape), accumulated_seed(i)));
     }
   }
 

@@ -1,4 +1,6 @@
 // The f32 form of ref against its f64 form, over every case: guards intact, inputs untouched, accumulation, absent gradients.
+#include <cmath>
+
 #include "ops/compare.h"
 #include "ops/ref_backend.h"
 
@@ -24,11 +26,40 @@ void check_case(const OpCase<Op>& example) {
     });
 }
 
+// Both precisions share the code that adds, so what "accumulate" and an unwanted gradient mean is checked on its own.
+template <class Op>
+void check_gradient_semantics(const OpCase<Op>& example) {
+  SCOPED_TRACE(example.label());
+  Queue queue(1);
+  const auto backend = ref_backend<Op>();
+  OpRun<Op> run(example, {.dtype = DType::f64});
+  run.forward(backend, queue);
+  run.backward(backend, {}, queue);
+  std::vector<std::vector<double>> plain;
+  for (const Guarded& gradient : run.din) plain.push_back(gradient.values());
+  run.backward(backend, {.accumulate = true}, queue);
+  for (size_t i = 0; i < run.din.size(); ++i) {
+    const auto sums = run.din[i].values(), held = content_of(uniform(example.in[i].shape), accumulated_seed(i));
+    for (size_t j = 0; j < sums.size(); ++j)
+      ASSERT_NEAR(sums[j], held[j] + plain[i][j], 1e-12 * (1 + std::abs(plain[i][j]))) << "input " << i << " element " << j;
+  }
+  for (size_t unwanted = 0; unwanted < run.din.size(); ++unwanted) {
+    run.backward(backend, {.unwanted_din = unwanted}, queue);
+    for (size_t i = 0; i < run.din.size(); ++i) {
+      if (i == unwanted) continue;
+      EXPECT_EQ(run.din[i].values(), plain[i]) << "input " << i << " without " << unwanted;
+    }
+  }
+}
+
 template <class Op>
 void check_precision() {
   const auto list = cases(Op{});
   EXPECT_FALSE(list.empty()) << "an op without cases is not tested at all";
-  for (const OpCase<Op>& example : list) check_case(example);
+  for (const OpCase<Op>& example : list) {
+    check_case(example);
+    if constexpr (Differentiable<Op>) check_gradient_semantics(example);
+  }
 }
 
 #define FAIRWAY_OP(Op) \
