@@ -1,71 +1,122 @@
-// The cpu backend against ref over every case, forward and every way of asking for gradients, aligned and not; and against
-// itself with 1, 2 and 3 threads, bit for bit.
+// The cpu backend against ref over every case and on every instruction set of the machine, at aligned and odd addresses; and
+// the same bits from one thread and from three.
 #include "ops/compare.h"
-#include "ops/cpu/cpu.h"
+#include "ops/cpu/isa/kernels.h"
+#include "ops/cpu_backend.h"
 #include "ops/ref_backend.h"
 
 namespace fairway::ops_test {
 namespace {
 
 template <class Op>
-BackendUnderTest<Op> cpu_backend() {
-  if constexpr (Differentiable<Op>)
-    return {"cpu", &cpu::forward, &cpu::backward};
-  else
-    return {"cpu", &cpu::forward, nullptr};
-}
+class Comparison {
+ public:
+  Comparison(const OpCase<Op>& example, int64_t offset)
+      : example_(example),
+        truth_(example, {.offset = offset}),
+        one_(example, {.offset = offset}),
+        three_(example, {.offset = offset}) {}
+
+  void run() {
+    SCOPED_TRACE(example_.label());
+    truth_.forward(ref_backend<Op>(), alone_);
+    one_.forward(cpu_backend<Op>(), alone_);
+    three_.forward(cpu_backend<Op>(), team_);
+    compare(&OpRun<Op>::in, "input");  // plain ops write some of them
+    compare(&OpRun<Op>::out, "output");
+    compare(&OpRun<Op>::saved, "saved");
+    if constexpr (Differentiable<Op>)
+      for_each_backward(example_, [&](const BackwardSetup& how) {
+        truth_.backward(ref_backend<Op>(), how, alone_);
+        one_.backward(cpu_backend<Op>(), how, alone_);
+        three_.backward(cpu_backend<Op>(), how, team_);
+        compare(&OpRun<Op>::din, "gradient");
+      });
+  }
+
+ private:
+  void compare(std::vector<Guarded> OpRun<Op>::*what, const char* name) {
+    expect_close(one_.*what, truth_.*what, example_.allowed, name);
+    expect_bit_equal(one_.*what, three_.*what, std::string(name) + " of one and three threads");
+  }
+
+  const OpCase<Op>& example_;
+  Queue alone_{1}, team_{3};
+  OpRun<Op> truth_, one_, three_;
+};
 
 template <class Op>
-void compare_case(const OpCase<Op>& example, int64_t offset, Queue& queue) {
-  SCOPED_TRACE(example.label() + (offset ? ", unaligned" : ""));
-  OpRun<Op> candidate(example, {.offset = offset}), truth(example, {});
-  candidate.forward(cpu_backend<Op>(), queue);
-  truth.forward(ref_backend<Op>(), queue);
-  expect_close(candidate.in, truth.in, example.allowed, "input");  // plain ops write some of them
-  expect_close(candidate.out, truth.out, example.allowed, "output");
-  expect_close(candidate.saved, truth.saved, example.allowed, "saved");
-  if constexpr (Differentiable<Op>)
-    for_each_backward(example, [&](const BackwardSetup& how) {
-      candidate.backward(cpu_backend<Op>(), how, queue);
-      truth.backward(ref_backend<Op>(), how, queue);
-      expect_close(candidate.din, truth.din, example.allowed, how.accumulate ? "added gradient" : "gradient");
-    });
-}
-
-template <class Op>
-void compare_with_ref() {
-  Queue queue(2);
-  for (const OpCase<Op>& example : cases(Op{}))
-    for (int64_t offset : {0, 1}) compare_case(example, offset, queue);
-}
-
-template <class Op>
-void compare_threads() {
-  Queue one(1), two(2), three(3);
-  for (const OpCase<Op>& example : cases(Op{})) {
-    SCOPED_TRACE(example.label());
-    OpRun<Op> reference(example, {});
-    reference.forward(cpu_backend<Op>(), one);
-    if constexpr (Differentiable<Op>) reference.backward(cpu_backend<Op>(), {}, one);
-    for (Queue* queue : {&two, &three}) {
-      OpRun<Op> run(example, {});
-      run.forward(cpu_backend<Op>(), *queue);
-      if constexpr (Differentiable<Op>) run.backward(cpu_backend<Op>(), {}, *queue);
-      expect_bit_equal(run.in, reference.in, "input");
-      expect_bit_equal(run.out, reference.out, "output");
-      expect_bit_equal(run.saved, reference.saved, "saved");
-      expect_bit_equal(run.din, reference.din, "gradient");
+void check_every_case() {
+  const cpu::KernelTable& usual = cpu::kernels();
+  for (const char* isa : {"generic", "avx2", "avx512"}) {
+    const cpu::KernelTable* table = cpu::find_kernels(isa);
+    if (table == nullptr) continue;
+    SCOPED_TRACE(isa);
+    cpu::use_kernels(*table);
+    for (const OpCase<Op>& example : cases(Op{})) {
+      Comparison<Op>(example, 1).run();
+      if (table == &usual) Comparison<Op>(example, 0).run();
     }
   }
+  cpu::use_kernels(usual);
 }
 
-#define FAIRWAY_OP(Op)                               \
-  TEST(CpuVersusRef, Op) { compare_with_ref<Op>(); } \
-  TEST(CpuThreads, Op) { compare_threads<Op>(); }
+#define FAIRWAY_OP(Op) \
+  TEST(CpuVsRef, Op) { check_every_case<Op>(); }
 #define FAIRWAY_PLAIN_OP(Op) FAIRWAY_OP(Op)
 #include "ops/ops.def"
 #undef FAIRWAY_OP
 #undef FAIRWAY_PLAIN_OP
+
+// Sizes at which every op shares its rows between threads.
+template <class Op>
+void check_large(const OpCase<Op>& example) {
+  Comparison<Op>(example, 0).run();
+}
+
+constexpr int64_t kRows = 320, kWidth = 261;
+Slot rows() { return uniform({kRows, kWidth}); }
+
+TEST(CpuVsRefLarge, Rows) {
+  check_large<RmsNorm>({{.scale = 0.5}, {rows()}});
+  check_large<MixNorm>({{.scale = 0.5}, {rows(), rows(), uniform({2, kWidth})}});
+  check_large<Add>({{}, {rows(), rows()}});
+  check_large<LaneMerge>({{}, {rows(), rows()}});
+  check_large<FakeQuant>({{.levels = 31}, {rows()}});
+}
+
+TEST(CpuVsRefLarge, Mixing) {
+  const Allowed cancels{.nmse = 2e-12};  // column sums of 320 terms
+  check_large<SmearGate>({{.row_length = 64}, {rows(), uniform({kWidth})}, cancels});
+  check_large<SmearGateInput>({{.row_length = 64}, {indices(kRows, 9), rows(), uniform({12}), uniform({1}, 0.5, 1)}});
+  check_large<Skip>({{}, {rows(), rows(), uniform({kWidth}), uniform({kWidth})}, cancels});
+  check_large<ValueMix>({{}, {rows(), rows(), uniform({1}, 0.5, 1)}});
+  check_large<LaneMix>({{}, {rows(), rows(), rows(), rows(), uniform({2}, 0.5, 1.5), uniform({2, 2}, 0.5, 1.5)}});
+}
+
+TEST(CpuVsRefLarge, Heads) {
+  const Slot q = uniform({kRows, 256}), k = uniform({kRows, 128});
+  check_large<QkNormRope>({{.row_length = 64, .head_dim = 64}, {q, k, uniform({4}, 0.5, 2), rope(64, 16)}});
+  check_large<Xsa>({{.heads = 4, .kv_heads = 2}, {q, k}});
+  check_large<AttnGate>({{.heads = 4}, {rows(), q, uniform({4, 12})}});
+}
+
+TEST(CpuVsRefLarge, Tables) {
+  check_large<Embed>({{}, {indices(600, 40), uniform({40, 130})}});
+  check_large<ProjectedEmbed>({{.index = ProjectedEmbed::Index::bigram, .row_length = 150},
+                               {indices(600, 40), uniform({33, 66}), uniform({50, 66}), uniform({1}, 0.5, 1)},
+                               {.nmse = 1e-10}});  // the gradient of the scale is one number that nearly cancels
+}
+
+TEST(CpuVsRefLarge, Updates) {
+  const int64_t count = 70001;
+  const Slot flat = uniform({count});
+  check_large<SumSquares>({{.slot = 1}, {flat, uniform_f64({3}, 0, 1)}});
+  check_large<AdamWUpdate>(
+      {{.learning_rate = 0.03, .weight_decay = 0.1}, {flat, flat, flat, uniform({count}, 0, 1), absent(), step_scalars()}});
+  check_large<Lerp>({{.weight = 0.003}, {flat, flat, absent()}});
+  check_large<MuonMomentum>({{.row_norm = true}, {uniform({3, 99, 257}), uniform({3, 99, 257}), absent(), step_scalars()}});
+}
 
 }  // namespace
 }  // namespace fairway::ops_test
