@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "ops_cpu/helpers.h"
@@ -197,6 +198,15 @@ TEST_P(Flash, UnwantedGradientsAreLeftOut) {
   b.dv = p.dv.get();
   flash_backward(pool, b, workspace.data());
   EXPECT_EQ(std::memcmp(dv.get(), p.dv.get(), sizeof(float) * dv.size()), 0);
+}
+
+TEST(FlashArguments, StartsThatDecreaseOrLieAheadAreRefused) {
+  Problem p({.time = 40, .segment = 7});
+  p.starts[20] = 3;
+  EXPECT_THROW(p.forward(1), std::logic_error);
+  p.starts = Problem({.time = 40, .segment = 7}).starts;
+  p.starts[39] = 40;
+  EXPECT_THROW(p.backward(1), std::logic_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, Flash, testing::ValuesIn(available_tables()), isa_test_name);

@@ -36,6 +36,11 @@ struct Spans {
   Spans(const FlashShape& s, const int32_t* segment_start, int64_t tile, int32_t* storage)
       : begin(storage), tiles(storage + capacity(s)) {
     begin[0] = tiles[0] = 0;
+    // Spans rest on this, and keys before a span would be another's memory.
+    for (int64_t row = 0; segment_start && row < s.rows; ++row) {
+      FAIRWAY_ASSERT(segment_start[row] >= (row > 0 ? segment_start[row - 1] : 0) && segment_start[row] <= row,
+                     "segment starts must not decrease and lie at or before their row");
+    }
     for (int64_t row = 1; row <= s.rows; ++row) {
       // A row that starts at itself cuts: those after it start no earlier.
       const bool cut = segment_start ? row == s.rows || (segment_start[row] == row && row - begin[count] >= kSpanRows)
