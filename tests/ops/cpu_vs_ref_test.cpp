@@ -118,5 +118,12 @@ TEST(CpuVsRefLarge, Updates) {
   check_large<MuonMomentum>({{.row_norm = true}, {uniform({3, 99, 257}), uniform({3, 99, 257}), absent(), step_scalars()}});
 }
 
+// More rows than one block of the symmetric products; with one thread matrices are shared out, with three each is split.
+TEST(CpuVsRefLarge, NewtonSchulz) {
+  for (const char* set : {"ns5", "turbo4"})
+    for (const Shape& bank : {Shape{2, 150, 170}, Shape{2, 270, 140}})
+      check_large<NewtonSchulz>({newton_schulz_rule(set), {uniform(bank)}, {.nmse = 1e-10}});
+}
+
 }  // namespace
 }  // namespace fairway::ops_test

@@ -27,9 +27,14 @@ struct Iterate {
   int64_t small() const { return std::min(rows, cols); }
 };
 
+// Copies what lies left of the diagonal blocks above them, in squares that keep both sides in the first-level cache.
 void mirror(float* a, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = a[j * n + i];
+  constexpr int64_t kSquare = 16;
+  static_assert(kSymmetricBlock % kSquare == 0);
+  for (int64_t row = kSymmetricBlock; row < n; row += kSquare)
+    for (int64_t col = 0; col < row / kSymmetricBlock * kSymmetricBlock; col += kSquare)
+      for (int64_t j = col; j < col + kSquare; ++j)
+        for (int64_t i = row; i < std::min(row + kSquare, n); ++i) a[j * n + i] = a[i * n + j];
 }
 
 // C = args' product, known to be symmetric (n, n).

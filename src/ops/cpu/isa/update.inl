@@ -62,24 +62,38 @@ double scaled_row(const ScaledRow& row, float scale, int64_t columns) {
   return along;
 }
 
-// w = clamp(round_half_even(w/s), ±levels)·s with the row's step s, all in double: the grid is the quantizer's own.
+// clamp(round_half_even(w/step), ±levels)·step in double: the grid is the quantizer's own. Wide is double or wide_vec.
+template <class Wide>
+FAIRWAY_INLINE Wide on_grid(Wide w, double step, double levels) {
+  const double kRound = 6755399441055744.0;  // 1.5·2^52: adding and subtracting it leaves the nearest integer
+  const Wide zero{}, low = zero - levels, high = zero + levels;
+  const Wide scaled = w / step, above = scaled < low ? low : scaled, level = above > high ? high : above;
+  return ((level + kRound) - kRound) * step;
+}
+
 void forward_rows(const FakeQuant& op, const Forward<FakeQuant>& call, RowRange rows) {
   const int64_t n = columns_of(call.in.weight);
-  const double levels = op.levels, kRound = 6755399441055744.0;  // 1.5·2^52: adding it leaves the nearest integer
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     const float* w = row_of(call.in.weight, r, n);
-    float *q = row_of(call.out.quantized, r, n), largest = 0;
-    for (int64_t c = 0; c < n; ++c) {
-      const float size = __builtin_fabsf(w[c]);
-      largest = size > largest ? size : largest;
+    float* q = row_of(call.out.quantized, r, n);
+    vec largest{};
+    for (int64_t c = 0; c < n; c += kLanes) {
+      const vec v = load_first(w + c, n - c);
+      largest = vmax(largest, vmax(v, -v));
     }
-    double step = static_cast<double>(largest) / levels;
-    if (step < op.scale_floor) step = op.scale_floor;
-    for (int64_t c = 0; c < n; ++c) {
-      const double scaled = step == 0 ? 0 : static_cast<double>(w[c]) / step;
-      const double low = scaled < -levels ? -levels : scaled, level = low > levels ? levels : low;
-      q[c] = static_cast<float>(((level + kRound) - kRound) * step);
+    float absmax = 0;
+    for (int lane = 0; lane < kLanes; ++lane) absmax = largest[lane] > absmax ? largest[lane] : absmax;
+    const double step = static_cast<double>(absmax) / op.levels, grid = step < op.scale_floor ? op.scale_floor : step;
+    if (grid == 0) {
+      fill_zero(q, n);
+      continue;
     }
+    int64_t c = 0;
+    for (; c + kLanes / 2 <= n; c += kLanes / 2) {
+      const half_vec value = __builtin_convertvector(on_grid(load_wide(w + c), grid, op.levels), half_vec);
+      __builtin_memcpy(q + c, &value, sizeof(value));
+    }
+    for (; c < n; ++c) q[c] = static_cast<float>(on_grid(static_cast<double>(w[c]), grid, op.levels));
   }
 }
 
