@@ -52,7 +52,7 @@ std::unique_ptr<Sampler> make_sampler(const SamplerOptions& options, Corpus corp
     case SamplerKind::shuffled: return std::make_unique<ShuffledSampler>(options, std::move(corpus));
     case SamplerKind::docpack: return std::make_unique<DocpackSampler>(options, std::move(corpus));
   }
-  FAIRWAY_ASSERT(false, "a sampler kind without a sampler");
+  fail_invariant(__FILE__, __LINE__, "options.kind", "a sampler kind without a sampler");
 }
 
 uint64_t state_key(const SamplerOptions& options, const Corpus& corpus) {
