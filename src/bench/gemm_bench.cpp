@@ -66,12 +66,14 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
                        .c = out.data(),
                        .ldc = c.n};
     cpu::gemm(pool, args, workspace.data());
-    GemmLine line{c.name, c.m, c.n, c.k, {}, 0, 0, sampled_error(c, a, b, out)};
+    GemmLine line{.layout = c.name, .m = c.m, .n = c.n, .k = c.k, .error = sampled_error(c, a, b, out)};
     if (!(line.error <= kErrorLimit)) throw WorkError(std::string("gemm ") + c.name + ": wrong result; nothing was timed");
     const double before = cpu::fma_peak_gflops(pool, kPeakSeconds);
     line.timing = measure([&] { cpu::gemm(pool, args, workspace.data()); }, seconds_each);
     const double peak = std::max(before, cpu::fma_peak_gflops(pool, kPeakSeconds));
-    line.gflops = 2e-9 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k) / line.timing.median;
+    const double gflop = 2e-9 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
+    line.gflops = gflop / line.timing.median;
+    line.best_share = gflop / line.timing.best / peak;
     line.share = line.gflops / peak;
     lines.push_back(line);
   }

@@ -54,12 +54,8 @@ OpPlan Attention::plan(const In& in) const {
   if (in.segment_start)
     require(in.segment_start.spec.dtype == DType::i32 && in.segment_start.numel() == rows, name,
             "segment_start must be i32 (M)");
-  // Transposed copies of k and v, and partial gradients of one query head per kv head.
-  const size_t kv = bytes_of(in.k, in.k.numel()), q = bytes_of(in.q, in.q.numel());
   return {.out = {in.q.spec},
           .saved = {like(in.q, {rows, heads})},
-          .forward_workspace = 2 * kv + (size_t{1} << 20),
-          .backward_workspace = 4 * kv + 2 * q + (size_t{4} << 20),
           .flops = 2.0 * static_cast<double>(rows) * static_cast<double>(row_length) * static_cast<double>(in.q.cols())};
 }
 
