@@ -11,7 +11,7 @@ namespace fairway::cpu {
 namespace {
 
 constexpr int64_t kPackedB = int64_t{2} << 20;  // floats of shared scratch: stays in the last-level cache
-constexpr int64_t kPackedA = 96 << 10;          // floats of scratch per thread: leaves room for B and C in a second-level cache
+constexpr int64_t kPackedA = 160 << 10;         // floats of scratch per thread: half of a second-level cache
 constexpr int64_t kPanelsPerTask = 4;           // panels of B packed at a time
 constexpr int64_t kTasksPerThread = 4;          // blocks of C, for balance on a busy machine
 constexpr int64_t kCacheLine = 64 / sizeof(float);

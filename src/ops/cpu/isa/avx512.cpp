@@ -5,10 +5,10 @@ namespace fairway::cpu {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kMr = 8, kNv = 3;              // 24 of 32 registers; eight rows of A stream beside a panel of B
+constexpr int kMr = 6, kNv = 4;              // 24 of 32 registers; wide tiles need fewer loads per multiply-add than 14 x 2
 constexpr int kTileRows = 8, kTileVecs = 3;  // attention: scores and sums over keys
 constexpr int kGradRows = 6, kGradVecs = 4;  // attention: gradient of the queries
-constexpr int kMaxK = 512;                   // K of most products in one chunk: C is written once and never read back
+constexpr int kMaxK = 512;                   // most products in one chunk: C is written once and not read back
 #define FAIRWAY_VECTOR_REGISTER "v"
 
 #include "ops/cpu/isa/table.inl"
