@@ -54,8 +54,12 @@ OpPlan Attention::plan(const In& in) const {
   if (in.segment_start)
     require(in.segment_start.spec.dtype == DType::i32 && in.segment_start.numel() == rows, name,
             "segment_start must be i32 (M)");
+  // One query's scores in double; then sums of dk and dv beside two such rows.
+  const auto one_query = static_cast<size_t>(rows) * sizeof(double);
   return {.out = {in.q.spec},
           .saved = {like(in.q, {rows, heads})},
+          .forward_workspace = one_query,
+          .backward_workspace = 2 * static_cast<size_t>(in.k.numel()) * sizeof(double) + 2 * one_query,
           .flops = 2.0 * static_cast<double>(rows) * static_cast<double>(row_length) * static_cast<double>(in.q.cols())};
 }
 
