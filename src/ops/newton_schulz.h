@@ -14,8 +14,9 @@ struct NewtonSchulz {
   static constexpr int kMaxSteps = 8;
   std::array<std::array<double, 3>, kMaxSteps> coefficients{};  // (a, b, c) of each iteration
   int32_t steps = 0;
-  bool aol = false;        // before the iterations: row i divided by √Σ_j |XXᵀ|_ij + 1e-7
-  bool post_norm = false;  // after them: rows, then columns, divided by their norm + 1e-7
+  bool aol = false;                // before the iterations: row i divided by √Σ_j |XXᵀ|_ij + 1e-7
+  bool post_norm_rows = false;     // after them, before transposing back: rows of X divided by their norm + 1e-7
+  bool post_norm_columns = false;  // then its columns
   struct In {
     Tensor u;  // (n, R, C)
   };
@@ -26,7 +27,7 @@ struct NewtonSchulz {
   OpPlan plan(const In&) const;  // forward workspace: n·(2·s·l + 2·s·s) elements, s = min(R, C), l = max(R, C)
 };
 
-// Named coefficient sets: "ns5", "polar5" and "turbo4" (which also sets aol and post_norm).
+// Named coefficient sets: "ns5", "polar5" and "turbo4" (which also sets aol and both norms after the iterations).
 NewtonSchulz newton_schulz_rule(std::string_view set);
 
 }  // namespace fairway

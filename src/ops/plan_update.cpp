@@ -113,7 +113,7 @@ NewtonSchulz newton_schulz_rule(std::string_view set) {
     require(set == "turbo4", NewtonSchulz::name,
             "unknown coefficient set '" + std::string(set) + "'; known: ns5, polar5, turbo4");
     take(kTurbo4);
-    rule.aol = rule.post_norm = true;
+    rule.aol = rule.post_norm_rows = rule.post_norm_columns = true;
   }
   return rule;
 }

@@ -32,7 +32,8 @@ Shape bank_shape(const ParamBank& bank, int64_t slices) {
 NewtonSchulz newton_schulz_of(const MatrixRecipe& rule) {
   NewtonSchulz op = newton_schulz_rule(name_of(rule.newton_schulz));
   op.aol = rule.aol;
-  op.post_norm = rule.post_norm != PostNorm::none;
+  op.post_norm_rows = rule.post_norm != PostNorm::none;
+  op.post_norm_columns = rule.post_norm == PostNorm::rows_columns;
   return op;
 }
 

@@ -70,7 +70,8 @@ Matrix transcription(const NewtonSchulz& rule, Matrix x) {
     for (size_t i = 0; i < x.rows(); ++i)
       for (size_t j = 0; j < x.cols(); ++j) x(i, j) = a * x(i, j) + b * bx(i, j) + c * cx(i, j);
   }
-  if (rule.post_norm) x = normalised_rows(normalised_rows(x).transposed()).transposed();
+  if (rule.post_norm_rows) x = normalised_rows(x);
+  if (rule.post_norm_columns) x = normalised_rows(x.transposed()).transposed();
   return tall ? x.transposed() : x;
 }
 
@@ -88,7 +89,7 @@ TEST(NewtonSchulz, MapsSingularValuesAsPublished) {
                                {0.6, 0.722876, 0.871286, 0.882227},   {1.0, 0.696436, 0.859129, 1.120211}};
   const auto mapped = [](const char* set, double sigma) {
     NewtonSchulz rule = newton_schulz_rule(set);
-    rule.aol = rule.post_norm = false;
+    rule.aol = rule.post_norm_rows = rule.post_norm_columns = false;
     // The other singular value makes the Frobenius norm 1, so that normalising changes nothing.
     return orthogonalise(rule, {1, 2, 2}, {sigma, 0, 0, std::sqrt(1 - sigma * sigma)})[0];
   };
@@ -100,9 +101,15 @@ TEST(NewtonSchulz, MapsSingularValuesAsPublished) {
 }
 
 TEST(NewtonSchulz, FollowsTheStepsOfTheSpecOnEveryMatrixOfABank) {
-  for (const char* set : {"ns5", "polar5", "turbo4"})
+  NewtonSchulz rows_only = newton_schulz_rule("turbo4"), columns_only = rows_only;
+  rows_only.post_norm_columns = columns_only.post_norm_rows = false;
+  const std::vector<std::pair<const char*, NewtonSchulz>> rules{{"ns5", newton_schulz_rule("ns5")},
+                                                                {"polar5", newton_schulz_rule("polar5")},
+                                                                {"turbo4", newton_schulz_rule("turbo4")},
+                                                                {"turbo4, rows only", rows_only},
+                                                                {"turbo4, columns only", columns_only}};
+  for (const auto& [set, rule] : rules)
     for (const Shape& bank : {Shape{2, 3, 5}, Shape{2, 5, 3}, Shape{3, 4, 4}, Shape{1, 1, 6}}) {
-      const NewtonSchulz rule = newton_schulz_rule(set);
       const std::vector<double> u = content_of(uniform(bank), 7), o = orthogonalise(rule, bank, u);
       const auto rows = static_cast<size_t>(bank[1]), cols = static_cast<size_t>(bank[2]);
       for (size_t n = 0; n < static_cast<size_t>(bank[0]); ++n) {

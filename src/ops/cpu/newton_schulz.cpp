@@ -150,9 +150,8 @@ void orthogonalize(const NewtonSchulz& op, Iterate it, const float* u, float* o)
     step(it, op.coefficients[static_cast<size_t>(k)], k + 1 == op.steps ? o : it.next);
     std::swap(it.x, it.next);
   }
-  if (!op.post_norm) return;
-  it.tall() ? normalize_columns(o, it.rows, it.cols) : normalize_rows(o, it.rows, it.cols);
-  it.tall() ? normalize_rows(o, it.rows, it.cols) : normalize_columns(o, it.rows, it.cols);
+  if (op.post_norm_rows) it.tall() ? normalize_columns(o, it.rows, it.cols) : normalize_rows(o, it.rows, it.cols);
+  if (op.post_norm_columns) it.tall() ? normalize_rows(o, it.rows, it.cols) : normalize_columns(o, it.rows, it.cols);
 }
 
 }  // namespace

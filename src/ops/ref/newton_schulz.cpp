@@ -81,10 +81,8 @@ void forward(const NewtonSchulz& op, const Forward<NewtonSchulz>& f) {
         for (int64_t i = 0; i < small; ++i) x[j * small + i] = u[place(j, i)] / (norm + kTiny);
       if (op.aol) scale_rows(it, true);
       for (int32_t k = 0; k < op.steps; ++k) iterate(it, op.coefficients[static_cast<size_t>(k)]);
-      if (op.post_norm) {
-        scale_rows(it, false);
-        scale_columns(it);
-      }
+      if (op.post_norm_rows) scale_rows(it, false);
+      if (op.post_norm_columns) scale_columns(it);
       for (int64_t j = 0; j < large; ++j)
         for (int64_t i = 0; i < small; ++i) o.put(place(j, i), x[j * small + i]);
     }
