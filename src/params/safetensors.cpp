@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -29,7 +31,7 @@ constexpr TypeName kTypes[] = {{"F32", DType::f32}, {"F64", DType::f64}, {"BF16"
 // Parses JSON while refusing repeated keys at any level and deep nesting, which the library itself lets pass.
 json parse_header(const std::string& text, const std::string& file) {
   std::vector<std::set<std::string>> keys;
-  std::string repeated;
+  std::optional<std::string> repeated;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > kMaxDepth) refuse(file, "the header nests deeper than " + std::to_string(kMaxDepth) + " levels");
     if (event == json::parse_event_t::object_start) keys.emplace_back();
@@ -45,7 +47,7 @@ json parse_header(const std::string& text, const std::string& file) {
   } catch (const json::exception& error) {
     refuse(file, std::string("the header is not JSON: ") + error.what());
   }
-  if (!repeated.empty()) refuse(file, "the header has the key '" + repeated + "' twice");
+  if (repeated) refuse(file, "the header has the key '" + *repeated + "' twice");
   if (!header.is_object()) refuse(file, "the header is not a JSON object");
   return header;
 }
@@ -73,7 +75,8 @@ Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes
   uint64_t elements = 1;
   for (const json& size : shape) {
     const auto extent = size.get<uint64_t>();
-    if (extent != 0 && elements > (data_bytes + 1) / extent)
+    // An axis beside one of size zero is not bounded by the data, but still has to be a size.
+    if (extent > kMaxFile || (extent != 0 && elements > (data_bytes + 1) / extent))
       refuse(file, where + "shape " + shape.dump() + " is larger than the file");
     elements *= extent;
     entry.spec.shape.dims[entry.spec.shape.rank++] = static_cast<int64_t>(extent);
@@ -147,13 +150,14 @@ std::string safetensors_header(const std::vector<NamedTensor>& tensors, const st
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const auto& [name, tensor, scalar] : tensors) {
+  for (const NamedTensor& entry : tensors) {
+    const Spec& spec = entry.tensor.spec;
     const auto type =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return tensor.spec.dtype == t.dtype; });
-    std::vector<int64_t> shape(tensor.spec.shape.dims.begin(), tensor.spec.shape.dims.begin() + tensor.spec.shape.rank);
-    if (scalar) shape.clear();
-    header[name] = {{"dtype", type->name}, {"shape", shape}, {"data_offsets", {offset, offset + tensor.spec.bytes()}}};
-    offset += tensor.spec.bytes();
+        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return spec.dtype == t.dtype; });
+    std::vector<int64_t> shape(spec.shape.dims.begin(), spec.shape.dims.begin() + spec.shape.rank);
+    if (entry.scalar) shape.clear();
+    header[entry.name] = {{"dtype", type->name}, {"shape", shape}, {"data_offsets", {offset, offset + spec.bytes()}}};
+    offset += spec.bytes();
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the format pads the header with spaces
