@@ -23,7 +23,9 @@ int64_t whole(const Safetensors& file, const std::string& key, int64_t least, in
 
 std::vector<int64_t> list(const Safetensors& file, const std::string& key) {
   std::vector<int64_t> out;
-  const std::string& text = file.metadata().at(key);
+  const auto found = file.metadata().find(key);
+  if (found == file.metadata().end()) throw InputError(file.name() + ": not a golden case: metadata has no " + key);
+  const std::string& text = found->second;
   for (const char *at = text.data(), *end = at + text.size(); at < end;) {
     int64_t value = 0;
     const auto [next, error] = std::from_chars(at, end, value);
@@ -60,7 +62,11 @@ Recipe recipe_of(const Safetensors& file, const std::string& prefix) {
   m.layers = whole(file, "NUM_LAYERS", 1, 256);
   m.heads = whole(file, "NUM_HEADS", 1, 1024);
   m.kv_heads = whole(file, "NUM_KV_HEADS", 1, 1024);
-  m.mlp_hidden = static_cast<int64_t>(std::llround(number(file, "MLP_MULT") * static_cast<double>(m.dim)));
+  const double hidden = number(file, "MLP_MULT") * static_cast<double>(m.dim);
+  if (!(hidden >= 1 && hidden <= 65536))
+    throw InputError(file.name() + ": metadata MLP_MULT = " + file.metadata().at("MLP_MULT") +
+                     " does not give 1 to 65536 units");
+  m.mlp_hidden = static_cast<int64_t>(std::llround(hidden));
   m.rope.dims = whole(file, "ROPE_DIMS", 0, 1024);
   m.xsa_first_layer = m.layers - whole(file, "XSA_LAST_N", 0, m.layers);
   if (m.xsa_first_layer == m.layers) m.xsa_first_layer = -1;

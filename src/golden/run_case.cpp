@@ -16,8 +16,8 @@ constexpr double kLossLimit = 1e-6, kGradLimit = 1e-4, kScalarGradLimit = 5e-4, 
 
 void check_tokens(const Safetensors& file, const char* name, int64_t vocab) {
   const Tensor tokens = file.get(name);
-  if (tokens.spec.dtype != DType::i32 || tokens.spec.shape.rank != 2)
-    throw InputError(file.name() + ": " + name + " is not i32 [B, T]");
+  if (tokens.spec.dtype != DType::i32 || tokens.spec.shape.rank != 2 || tokens.numel() == 0)
+    throw InputError(file.name() + ": " + name + " is not i32 [B, T] with at least one token");
   const int32_t* ids = tokens.as<int32_t>();
   for (int64_t i = 0; i < tokens.numel(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab)
@@ -38,7 +38,7 @@ class StateWatcher {
 
  private:
   void compare(const Tensor& have, const Tensor& want, double& worst) {
-    if (have.numel() != want.numel())
+    if (have.numel() != want.numel() || want.spec.dtype != DType::f32)
       throw InputError(file_.name() + ": a stored state has " + want.spec.shape.text() + ", the model's is " +
                        have.spec.shape.text());
     worst = std::max(worst, relative_error(have.as<float>(), want));
@@ -47,6 +47,12 @@ class StateWatcher {
   CaseResult& result_;
   int64_t next_ = 0;
 };
+
+double expected_loss(const Safetensors& file) {
+  const Tensor loss = file.get("loss");
+  if (loss.spec != Spec{{1}, DType::f32}) throw InputError(file.name() + ": loss is not f32 [1]");
+  return number_or(file, "loss_f64", static_cast<double>(*loss.as<float>()));
+}
 
 void compare_gradients(const Safetensors& file, const ParamStore& params, CaseResult& result) {
   for (const ParamBank& bank : params.banks()) {
@@ -91,7 +97,7 @@ CaseResult run_case(const Safetensors& file, Executor& executor) {
   CaseResult result;
   executor.run(program, StateWatcher(file, result));
   result.loss = static_cast<double>(*program.tensor(outputs.loss.id).as<float>());
-  result.loss_expected = number_or(file, "loss_f64", static_cast<double>(*file.get("loss").as<float>()));
+  result.loss_expected = expected_loss(file);
   result.loss_error = relative_error(result.loss, result.loss_expected);
   compare_gradients(file, params, result);
   result.held = result.loss_error <= kLossLimit && result.worst_grad <= kGradLimit && result.logits_error <= kStateLimit &&
