@@ -1,5 +1,6 @@
 // The blocking and threading around the packed kernels of isa/gemm.inl. A group of K chunks of B is packed by all threads
-// into shared scratch, then blocks of C are handed out; whoever takes one packs its rows of A into scratch of its own.
+// into shared scratch, then blocks of C are handed out; whoever takes one packs its part of A into scratch of its own, or reads
+// it in place where there are few columns.
 #include "ops/cpu/gemm.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 constexpr int64_t kPackedB = int64_t{2} << 20;  // floats of shared scratch: stays in the last-level cache
 constexpr int64_t kPackedA = 160 << 10;         // floats of scratch per thread: half of a second-level cache
 constexpr int64_t kPanelsPerTask = 4;           // panels of B packed at a time
+constexpr int64_t kColumnsInPlace = 384;        // up to so many columns, copying rows of A costs more than it saves
 constexpr int64_t kTasksPerThread = 4;          // blocks of C, for balance on a busy machine
 constexpr int64_t kCacheLine = 64 / sizeof(float);
 
@@ -119,6 +121,11 @@ class Product {
       block.k = k_of(chunk);
       if (block.a_by_column) {
         kernels_.pack_a_columns(args_.a + p * args_.lda + range.row_begin, args_.lda, block.m, block.k, packed_a);
+      } else if (args_.n <= kColumnsInPlace) {
+        const int64_t tail = block.m % kernels_.mr;
+        block.a_rows = args_.a + range.row_begin * args_.lda + p;
+        block.lda = args_.lda;
+        if (tail > 0) kernels_.pack_a_rows(block.a_rows + (block.m - tail) * args_.lda, args_.lda, tail, block.k, packed_a);
       } else {
         kernels_.pack_a_rows(args_.a + range.row_begin * args_.lda + p, args_.lda, block.m, block.k, packed_a);
       }

@@ -34,15 +34,15 @@ __attribute__((noinline)) void finish_tile(const GemmBlock& g, const float* tile
 }
 
 template <bool kByColumn>
-__attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, const float* b, const float* ahead, int64_t row,
-                                            int64_t col) {
+__attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, int64_t stride, const float* b,
+                                            const float* ahead, int64_t row, int64_t col) {
   const int64_t rows = min64(kMr, g.m - row), cols = min64(kNr, g.n - col);
   float* c = g.c + row * g.ldc + col;
   for (int64_t i = 0; i < rows; ++i) {
     for (int j = 0; j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
   }
   vec acc[kMr][kNv] = {};
-  accumulate<kMr, kNv, kByColumn, true>(acc, g.k, a, kByColumn ? kMr : kRowStride, b, kNr, ahead);
+  accumulate<kMr, kNv, kByColumn, true>(acc, g.k, a, stride, b, kNr, ahead);
   const bool plain = rows == kMr && cols == kNr && !(g.last && g.epilogue.kind != EpilogueKind::none);
   const vec alpha = splat(g.alpha);
   alignas(64) float tile[kMr * kNr];
@@ -69,13 +69,14 @@ void gemm_block(const GemmBlock& g) {
   for (int64_t col = 0; col < g.n; col += kNr) {
     const float* b = g.b + col * g.k;
     for (int64_t row = 0; row < g.m; row += kMr) {
-      const float* a = g.a + row / kMr * (kMr * kRowStride);
+      const bool in_place = g.a_rows != nullptr && row + kMr <= g.m;
+      const float* a = in_place ? g.a_rows + row * g.lda : g.a_rows ? g.a : g.a + row / kMr * (kMr * kRowStride);
       const int64_t fetched = row / kMr * g.k * 16;
       const float* ahead = fetched < kNr * g.k && col + kNr < g.n ? b + kNr * g.k + fetched : b;
       if (g.a_by_column) {
-        compute_tile<true>(g, a, b, ahead, row, col);
+        compute_tile<true>(g, a, kMr, b, ahead, row, col);
       } else {
-        compute_tile<false>(g, a, b, ahead, row, col);
+        compute_tile<false>(g, a, in_place ? g.lda : kRowStride, b, ahead, row, col);
       }
     }
   }

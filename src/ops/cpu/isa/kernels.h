@@ -32,7 +32,9 @@ struct Epilogue {
 // c and the epilogue's pointers stand at the block's first element.
 struct GemmBlock {
   int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;  // ceil(m / mr) packed panels
+  const float* a = nullptr;       // ceil(m / mr) packed panels; with a_rows only the last one, if it is not full
+  const float* a_rows = nullptr;  // rows of A[M,K] read where they lie, lda apart; null: all panels are packed
+  int64_t lda = 0;
   const float* b = nullptr;  // ceil(n / nr) packed panels
   bool a_by_column = false;  // the panels of A came from pack_a_columns
   float* c = nullptr;
