@@ -53,6 +53,10 @@ void plan_memory(Program& program) {
       }
     }
   }
+  for (const ObservePoint& point : program.observed) {
+    size_t& until = last[static_cast<size_t>(point.value)];
+    until = std::max(until, point.call);
+  }
   for (int32_t id : program.kept) last[static_cast<size_t>(id)] = program.calls.size();
   std::vector<Block> blocks;
   for (size_t id = 0; id < program.values.size(); ++id) {

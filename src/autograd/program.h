@@ -33,7 +33,7 @@ struct Call {
 struct ObservePoint {
   std::string name;
   int32_t value = kNoValue;
-  size_t call = 0;  // the call that makes it
+  size_t call = 0;  // told after this call: the last one recorded before observe()
 };
 
 struct Program {

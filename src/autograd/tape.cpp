@@ -90,6 +90,7 @@ std::vector<Var> Tape::call_any(const AnyOp& op, const OpPlan& plan, std::initia
 }
 
 void Tape::observe(std::string_view name, Var value) {
+  FAIRWAY_ASSERT(!program_.calls.empty(), "observe point '" + std::string(name) + "' comes before the first call");
   program_.observed.push_back({std::string(name), value.id, program_.calls.size() - 1});
 }
 
