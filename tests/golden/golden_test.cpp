@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
 
 #include "autograd/eager.h"
 #include "base/error.h"
@@ -26,9 +28,9 @@ Safetensors changed(const Safetensors& file, const std::string& key, const std::
   metadata.erase(key);
   if (value) metadata[key] = *value;
   std::vector<NamedTensor> tensors = replaced;
-  for (const auto& [name, tensor] : file.tensors()) {
-    const auto same = [&](const NamedTensor& other) { return other.name == name; };
-    if (std::none_of(replaced.begin(), replaced.end(), same)) tensors.push_back({name, tensor});
+  for (const auto& stored_tensor : file.tensors()) {
+    const auto same = [&](const NamedTensor& other) { return other.name == stored_tensor.first; };
+    if (std::none_of(replaced.begin(), replaced.end(), same)) tensors.push_back({stored_tensor.first, stored_tensor.second});
   }
   std::string bytes = safetensors_header(tensors, metadata);
   for (const NamedTensor& entry : tensors)
