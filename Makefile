@@ -22,7 +22,7 @@ help:
 	@echo "make format    rewrite sources with clang-format"
 	@echo "make sanitize  the quick tests under AddressSanitizer and UBSan (part of make test)"
 	@echo "make tsan      the threaded tests under ThreadSanitizer"
-	@echo "make cuda      the CUDA backend, once src/ops/cuda exists"
+	@echo "make cuda      build/cuda: the program with CUDA, and the tests that need a device"
 	@echo "make clean     remove build/"
 
 demo:
@@ -67,9 +67,11 @@ format:
 	scripts/check-format --fix
 
 cuda:
-	@test -d src/ops/cuda || { echo "make cuda: this tree has no CUDA backend yet (src/ops/cuda)"; exit 1; }
-	cmake --preset cuda $(launcher)
-	cmake --build build/cuda -j $(JOBS)
+	scripts/setup build
+	@command -v nvcc >/dev/null || test -x /usr/local/cuda/bin/nvcc || { echo "make cuda: no nvcc on PATH; install the CUDA toolkit (13.0)"; exit 1; }
+	cmake --preset cuda --log-level=WARNING $(launcher)
+	cmake --build build/cuda -j $(JOBS) --target fairway ops_cuda_test
+	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
 
 clean:
 	rm -rf build

@@ -5,8 +5,8 @@ target_compile_features(fairway_options INTERFACE cxx_std_20)
 target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # No fast-math anywhere: NaN must stay NaN, and the same source must give the same bits. -ffp-contract=off keeps the
 # reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
-target_compile_options(fairway_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -ffp-contract=off
-  $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>)
+target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
+  -Wno-missing-field-initializers -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
 # fairway_library(name DEPS fairway_base …): every .cpp of the calling folder, or those listed after SOURCES.
 function(fairway_library name)

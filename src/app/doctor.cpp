@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "ops/cpu/isa/kernels.h"
 #include "ops/cpu/peak.h"
+#include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
@@ -29,14 +30,22 @@ int run_doctor(const CommonFlags& flags) {
   if (std::string_view(cpu::isa_name()) == "generic")
     problems.push_back("no AVX2 on this CPU: training will be several times slower than it could be");
   for (const auto& problem : problems) text += "problem  " + problem.get<std::string>() + "\n";
-  text += "cuda     not in this build\nnccl     not in this build\nmpi      not in this build\n";
+  const std::vector<cuda::DeviceInfo> devices = cuda::devices();
+  if (!cuda::in_build()) {
+    text += "cuda     not in this build\n";
+  } else {
+    text += devices.empty() ? "cuda     no device\n"
+                            : fmt::format("cuda     {}, {:.0f} GiB\n", devices[0].name,
+                                          static_cast<double>(devices[0].memory_bytes) / (1 << 30));
+  }
+  text += "nccl     not in this build\nmpi      not in this build\n";
   print_result(flags,
                {{"cpu", cpu_model()},
                 {"isa", cpu::isa_name()},
                 {"threads", machine.queue.pool().threads()},
                 {"peak_gflops", peak},
                 {"memory_bytes", memory},
-                {"cuda", false},
+                {"cuda", !devices.empty()},
                 {"nccl", false},
                 {"mpi", false},
                 {"problems", problems}},

@@ -63,10 +63,10 @@ void orthonormalize(std::vector<double>& v, int64_t count, int64_t n) {
   }
 }
 
-void fill_normal(const Tensor& tensor, double std_deviation, uint64_t seed) {
-  Rng rng(seed, stream_of("normal") ^ static_cast<uint64_t>(tensor.numel()));
-  float* data = tensor.as<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = through_bf16(std_deviation * rng.normal());
+void fill_normal(const ParamBank& bank, double std_deviation, uint64_t seed) {
+  Rng rng(seed, stream_of(bank.info.name));
+  float* data = bank.value.as<float>();
+  for (int64_t i = 0; i < bank.value.numel(); ++i) data[i] = through_bf16(std_deviation * rng.normal());
 }
 
 void fill_constant(const Tensor& tensor, double value) {
@@ -76,8 +76,8 @@ void fill_constant(const Tensor& tensor, double value) {
 // Initial value of a tensor without matrix structure.
 void fill_vector(const ParamBank& bank, const ModelRecipe& model, uint64_t seed) {
   const std::string& name = bank.info.name;
-  if (name == "embed.token") return fill_normal(bank.value, model.embed_init_std, seed);
-  if (name == "value_embed.table") return fill_normal(bank.value, model.value_embed.init_std, seed + 1);
+  if (name == "embed.token") return fill_normal(bank, model.embed_init_std, seed);
+  if (name == "value_embed.table") return fill_normal(bank, model.value_embed.init_std, seed);
   if (name == "block.q_gain") return fill_constant(bank.value, model.q_gain_init);
   if (name == "bigram.scale") return fill_constant(bank.value, model.bigram.scale_init);
   if (name == "value_embed.scale") return fill_constant(bank.value, model.value_embed.scale_init);

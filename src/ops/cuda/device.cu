@@ -1,0 +1,21 @@
+#include "ops/cuda/device.h"
+
+#include <cuda_runtime.h>
+
+namespace fairway::cuda {
+
+bool in_build() { return true; }
+
+std::vector<DeviceInfo> devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return {};  // no driver here: the same program runs on the CPU
+  std::vector<DeviceInfo> out;
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;
+    out.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor});
+  }
+  return out;
+}
+
+}  // namespace fairway::cuda

@@ -1,0 +1,19 @@
+// The CUDA devices of this machine. Without CUDA in the build the list is empty (no_cuda.cpp).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace fairway::cuda {
+
+struct DeviceInfo {
+  std::string name;
+  size_t memory_bytes = 0;
+  int major = 0, minor = 0;  // compute capability; our kernels are built for 9.0a
+};
+
+bool in_build();
+std::vector<DeviceInfo> devices();  // empty when there is no driver or no device
+
+}  // namespace fairway::cuda

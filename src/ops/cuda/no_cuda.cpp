@@ -1,0 +1,9 @@
+// Stands in for device.cu in builds without CUDA.
+#include "ops/cuda/device.h"
+
+namespace fairway::cuda {
+
+bool in_build() { return false; }
+std::vector<DeviceInfo> devices() { return {}; }
+
+}  // namespace fairway::cuda
