@@ -70,6 +70,12 @@ RunState load_file(const fs::path& path, Trainer& trainer, const std::string& re
   return state;
 }
 
+void promote_next(const fs::path& folder) {
+  const fs::path latest = folder / "latest.safetensors";
+  if (fs::exists(latest)) fs::rename(latest, folder / "previous.safetensors");
+  fs::rename(folder / "next.safetensors", latest);
+}
+
 }  // namespace
 
 size_t checkpoint_bytes(Trainer& trainer) {
@@ -91,23 +97,26 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
                                               {"recipe", recipe_hash}};
   if (keep_clock) metadata["elapsed_us"] = std::to_string(static_cast<int64_t>(state.elapsed * 1e6));
   metadata["sha256"] = digest(tensors, metadata);
-  const fs::path latest = folder / "latest.safetensors", next = folder / "next.safetensors";
-  save_safetensors(next, tensors, metadata);
-  if (fs::exists(latest)) fs::rename(latest, folder / "previous.safetensors");
-  fs::rename(next, latest);
+  save_safetensors(folder / "next.safetensors", tensors, metadata);
+  promote_next(folder);
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer, const std::string& recipe_hash) {
   // `next` is whole once it has that name: only the renames after it were missed.
   std::string problems;
+  std::vector<fs::path> damaged;
   for (const char* name : {"next.safetensors", "latest.safetensors", "previous.safetensors"}) {
     const fs::path path = folder / name;
     if (!fs::exists(path)) continue;
     try {
       RunState state = load_file(path, trainer, recipe_hash);
       if (!problems.empty()) fmt::print(stderr, "{}; going on from {}\n", problems, path.string());
+      // Set aside, so that the next save does not put a damaged file in the place of the good one.
+      for (const fs::path& file : damaged) fs::rename(file, file.string() + ".damaged");
+      if (path.filename() == "next.safetensors") promote_next(folder);
       return state;
     } catch (const InputError& error) {
+      damaged.push_back(path);
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
     }
   }

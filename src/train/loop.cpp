@@ -44,6 +44,7 @@ class Loop {
   void after_step(const StepRecord& record, double seconds);
   void checkpoint();
   bool checkpoint_due() const;
+  bool validation_due() const;
   void validate_now(bool final);
   std::string position() const {
     return by_steps() ? fmt::format("{}/{}", progress_.step, progress_.total_steps) : fmt::format("{}", progress_.step);
@@ -97,6 +98,7 @@ void Loop::begin(ThreadPool& pool) {
 TrainSummary Loop::run(ThreadPool& pool) {
   begin(pool);
   const StopSignals signals;
+  if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
   while (!progress_.finished()) {
     one_step();
     if (signals.requested()) {
@@ -105,9 +107,8 @@ TrainSummary Loop::run(ThreadPool& pool) {
       line_.say(fmt::format("interrupted: saved after step {}; go on with --resume", progress_.step));
       return summary();
     }
-    const int64_t every = recipe_.train.validate_every;
-    if (every > 0 && progress_.step % every == 0 && !progress_.finished()) validate_now(false);
     if (checkpoint_due()) checkpoint();
+    if (validation_due()) validate_now(false);
   }
   if (!by_steps())
     folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress_.elapsed * 1e3, position()));
@@ -201,6 +202,11 @@ void Loop::checkpoint() {
   saved_step_ = progress_.step;
   saved_at_ = steady_seconds();
   if (options_.forecast_bytes) forecast_ = options_.forecast_bytes(trainer_.averager().result());
+}
+
+bool Loop::validation_due() const {
+  const int64_t every = recipe_.train.validate_every;
+  return every > 0 && progress_.step > 0 && progress_.step % every == 0 && !progress_.finished();
 }
 
 void Loop::validate_now(bool final) {

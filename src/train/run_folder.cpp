@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -17,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keeps the lines of whole records up to `step`; returns the last of them. A line cut by a kill is dropped.
+// Keeps the lines of whole records up to `step`; returns the last of them. A line cut by a kill is dropped, and so is the
+// validation after `step`: it is made after that step's checkpoint, so the resumed run makes it again.
 json cut_lines(const fs::path& path, int64_t step) {
   std::ifstream in(path);
   std::string kept, line;
@@ -25,12 +27,26 @@ json cut_lines(const fs::path& path, int64_t step) {
   while (std::getline(in, line)) {
     const json record = json::parse(line, nullptr, false);
     if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
-    if (record["step"].get<int64_t>() > step) break;
+    const auto at = record["step"].get<int64_t>();
+    if (at > step || (at == step && record.contains("val_loss"))) break;
     kept += line + "\n";
     last = record;
   }
   if (in.is_open()) write_file_atomic(path, kept);
   return last;
+}
+
+// A run is one recipe from beginning to end, also when it was stopped before its first checkpoint.
+void require_same_recipe(const fs::path& path, const Recipe& recipe) {
+  const std::string stored = to_toml(parse_recipe(read_file(path), path.string())), given = to_toml(recipe);
+  if (stored == given) return;
+  std::istringstream old_lines(stored), new_lines(given);
+  std::string table, before, now;
+  while (std::getline(old_lines, before) && std::getline(new_lines, now) && before == now) {
+    if (before.starts_with('[')) table = before + " ";
+  }
+  throw InputError(fmt::format("{}: the run has {}{}, this command gives {}; resume with the same recipe and overrides",
+                               path.string(), table, before, now));
 }
 
 void open_append(std::ofstream& out, const fs::path& path) {
@@ -40,28 +56,30 @@ void open_append(std::ofstream& out, const fs::path& path) {
 
 }  // namespace
 
+FolderLock::FolderLock(const fs::path& folder) : fd_(open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) throw InputError("--out " + folder.string() + ": cannot be written (" + std::strerror(errno) + ")");
+  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  close(fd_);
+  throw InputError("--out " + folder.string() + ": another process is training there");
+}
+
+FolderLock::~FolderLock() { close(fd_); }
+
 RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw InputError("--out " + path.string() + ": cannot be made (" + error.message() + ")");
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
-  lock_ = open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw InputError("--out " + path.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
-    throw InputError("--out " + path.string() + ": another process is training there");
-  }
+  lock_.emplace(path);
   const fs::path recipe_file = path / "recipe.toml";
   if (!resume && (fs::exists(recipe_file) || fs::exists(checkpoints()))) {
-    close(lock_);
     throw InputError("--out " + path.string() +
                      ": holds a run already; add --resume to go on with it, or choose another folder");
   }
-  if (!fs::exists(recipe_file)) write_file_atomic(recipe_file, to_toml(recipe));
-}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
+  if (fs::exists(recipe_file))
+    require_same_recipe(recipe_file, recipe);
+  else
+    write_file_atomic(recipe_file, to_toml(recipe));
 }
 
 void RunFolder::require_space(size_t bytes_needed) const {

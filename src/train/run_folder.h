@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "recipe/recipe.h"
@@ -16,12 +17,22 @@ struct StepRecord {
   bool looped = false, fake_quant = false;
 };
 
+// Held while a process trains in a folder.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);  // InputError when it cannot be written or is in use
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 class RunFolder {
  public:
-  // Makes the folder, takes its lock and writes the recipe. InputError when it holds another run, is in use, cannot be written,
-  // or the disk lacks `bytes_needed`.
+  // Makes the folder, takes its lock and writes the recipe. InputError when it holds another run, is in use or cannot be
+  // written.
   RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume);
-  ~RunFolder();
   RunFolder(const RunFolder&) = delete;
 
   void require_space(size_t bytes_needed) const;
@@ -36,7 +47,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
   std::ofstream metrics_, timing_, log_;
 };
 
