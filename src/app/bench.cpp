@@ -132,13 +132,14 @@ void add_bench(CLI::App& program) {
                                [flags](const CommonFlags& common) { return bench_step(common, *flags); });
   step->add_option("--recipe", flags->recipe, "a built-in recipe or a TOML file")->capture_default_str();
   step->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
-  step->add_option("--tokens", flags->tokens, "tokens of the step (default: two sequences)")->check(CLI::PositiveNumber);
-  step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(CLI::Range(0.1, 600.0));
+  step->add_option("--tokens", flags->tokens, "tokens of the step (default: two sequences)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(number_between(0.1, 600));
   step->add_flag("--looped", flags->looped, "with depth recurrence");
   auto seconds = std::make_shared<double>(0.5);
   CLI::App* ops = add_command(*bench, "ops", "matrix products against the machine's multiply-add peak",
                               [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
-  ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(CLI::Range(0.01, 60.0));
+  ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);
 }
 

@@ -9,15 +9,13 @@
 namespace fairway::app {
 namespace {
 
-int thread_count(int asked) {
-  if (asked < 0 || asked > 1024) throw InputError(fmt::format("--threads {}: expected 1 to 1024, or 0 for all", asked));
-  return asked == 0 ? hardware_threads() : asked;
-}
+constexpr int kMostThreads = 1024;
 
 }  // namespace
 
 Machine::Machine(const CommonFlags& flags)
-    : queue(thread_count(flags.threads)), executor(make_executor(parse_backend(flags.backend), queue)) {}
+    : queue(flags.threads == 0 ? hardware_threads() : flags.threads),
+      executor(make_executor(parse_backend(flags.backend), queue)) {}
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body) {
   CLI::App* command = parent.add_subcommand(name, help);
@@ -25,11 +23,23 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   command->add_flag("--json", flags->json, "print one JSON object on standard output, logs on standard error");
   command->add_flag("--quiet", flags->quiet, "print nothing but errors and, with --json, the result");
   command->add_option("--backend", flags->backend, "cpu, cuda or ref")->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads to use (0: all)")->capture_default_str();
+  command->add_option("--threads", flags->threads, "threads to use (0: all)")
+      ->capture_default_str()
+      ->check(CLI::Range(0, kMostThreads));
   command->callback([flags, body] {
+    parse_backend(flags->backend);  // refused by every command, also by those that compute nothing
     if (const int status = body(*flags); status != 0) throw CLI::RuntimeError(status);
   });
   return command;
+}
+
+CLI::Validator number_between(double least, double most) {
+  return {[=](const std::string& text) {
+            double value = 0;
+            const bool held = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+            return held ? std::string() : fmt::format("{} is not a number from {} to {}", text, least, most);
+          },
+          "NUMBER"};
 }
 
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {

@@ -29,6 +29,9 @@ struct Machine {
 using Body = std::function<int(const CommonFlags&)>;
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body);
 
+// For --flags that take a number: CLI11's own range lets NaN pass.
+CLI::Validator number_between(double least, double most);
+
 // One JSON object on standard output with --json, else the text (unless --quiet).
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text);
 

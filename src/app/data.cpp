@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
+#include "base/error.h"
 #include "base/progress_line.h"
 #include "data/tools.h"
 
@@ -15,6 +16,8 @@ void add_tokenize(CLI::App& parent) {
   CLI::App* command =
       add_command(parent, "tokenize", "JSON lines or text (plain, .gz, .xz, .zst) to shards", [=](const CommonFlags& flags) {
         options->inputs.assign(inputs->begin(), inputs->end());
+        if (std::filesystem::exists(options->out) && !std::filesystem::is_directory(options->out))
+          throw InputError("--out " + options->out.string() + ": is a file; name a folder for the shards");
         if (!validation->empty()) options->validation = *validation;
         options->threads = flags.threads > 0 ? flags.threads : hardware_threads();
         ProgressLine line(flags.quiet);

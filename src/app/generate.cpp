@@ -66,11 +66,13 @@ void add_generate(CLI::App& program) {
   command->add_option("--tokens", flags->sample.tokens, "tokens to make")->capture_default_str()->check(CLI::Range(1, 1 << 24));
   command->add_option("--temperature", flags->sample.temperature, "0: always the likeliest")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(number_between(0, 100));
   command->add_option("--top-k", flags->sample.top_k, "draw from the k likeliest (0: all)")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->sample.seed, "seed of the draws")->capture_default_str();
+      ->check(CLI::Range(0, 1 << 24));
+  command->add_option("--seed", flags->sample.seed, "seed of the draws")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
 }
 
 }  // namespace fairway::app

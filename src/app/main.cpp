@@ -4,8 +4,25 @@
 
 #include "app/command.h"
 #include "base/error.h"
+#include "recipe/spelling.h"
 
 namespace {
+
+// What CLI11 says, or the word it could not place: a mistyped name must not read as "a subcommand is required".
+std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  if (unknown.empty()) return error.what();
+  std::vector<std::string> known;
+  const CLI::App* command = &program;
+  for (;;) {
+    const auto chosen = command->get_subcommands();
+    if (chosen.empty()) break;
+    command = chosen.front();
+  }
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+  for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
+  return fmt::format("{}: not known here; the nearest is {}", unknown.front(), fairway::nearest(unknown.front(), known));
+}
 
 int run(int argc, char** argv) {
   using namespace fairway::app;
@@ -24,7 +41,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "fairway: {} (see fairway --help)\n", error.what());
+    fmt::print(stderr, "fairway: {} (see fairway --help)\n", usage_error(program, error));
     return 2;
   }
   return 0;

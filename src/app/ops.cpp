@@ -65,7 +65,9 @@ void add_ops(CLI::App& program) {
   compare->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
   compare->add_option("--rows", flags->rows, "sequences")->capture_default_str()->check(CLI::Range(1, 1024));
   compare->add_option("--length", flags->length, "tokens of each")->capture_default_str()->check(CLI::Range(1, 65536));
-  compare->add_option("--tolerance", flags->tolerance, "largest normalised squared error")->capture_default_str();
+  compare->add_option("--tolerance", flags->tolerance, "largest normalised squared error")
+      ->capture_default_str()
+      ->check(number_between(0, 1));
   compare->add_flag("--looped", flags->looped, "with depth recurrence");
   compare->add_flag("--fake-quant", flags->fake_quant, "with late quantization-aware training");
 }

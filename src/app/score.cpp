@@ -23,6 +23,7 @@ int run_score(const CommonFlags& common, const ScoreFlags& flags) {
   if (flags.tokens > 0) held_out->tokens.resize(std::min(held_out->tokens.size(), static_cast<size_t>(flags.tokens) + 1));
   Machine machine(common);
   const int64_t length = flags.context > 0 ? flags.context : source.recipe.data.seq_len;
+  require_one_window(*held_out, length, flags.data);
   EvalModel model(source.recipe, std::max<int64_t>(1, 4096 / length), length,
                   {.looped = stored_looped(source.weights, source.recipe)}, *machine.executor);
   model.load(source.weights);
@@ -60,7 +61,8 @@ void add_score(CLI::App& program) {
   command->add_option("--mode", flags->mode, "plain")->capture_default_str();
   command->add_option("--context", flags->context, "window length (default: the training length)")
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--tokens", flags->tokens, "score only the first so many")->check(CLI::PositiveNumber);
+  command->add_option("--tokens", flags->tokens, "score only the first so many")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
 }
 
 }  // namespace fairway::app

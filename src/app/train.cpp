@@ -59,10 +59,11 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
   const Recipe recipe = resolved_recipe(flags);
   const data::ShardSet shards = data::ShardSet::open_train(flags.data);
   const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
+  if (held_out) require_one_window(*held_out, recipe.data.seq_len, flags.data);
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
   RunFolder folder(flags.out, recipe, flags.resume);
   Machine machine(common);
   Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor);
-  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
@@ -75,15 +76,16 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
 }
 
 void add_one(CLI::App& program, const std::string& name, const std::string& help) {
+  constexpr int64_t kMost = 1'000'000'000'000;
   auto flags = std::make_shared<TrainFlags>();
   CLI::App* command =
       add_command(program, name, help, [flags](const CommonFlags& common) { return run_train(common, *flags); });
   command->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->data, "folder of shards")->required();
   command->add_option("--out", flags->out, "folder of the run")->required();
-  command->add_option("--seconds", flags->seconds, "train this long")->check(CLI::PositiveNumber);
-  command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::PositiveNumber);
-  command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::NonNegativeNumber);
+  command->add_option("--seconds", flags->seconds, "train this long")->check(number_between(0.001, 1e7));
+  command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));
+  command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
   command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -18,7 +19,19 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
         fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
   }
   const data::ShardSet shards = data::ShardSet::open_validation(folder);
-  return HeldOut{shards.read_all(), make_byte_tables(Tokenizer::load(model), static_cast<int>(recipe.model.vocab))};
+  std::vector<uint16_t> tokens = shards.read_all();
+  if (const auto past = std::find_if(tokens.begin(), tokens.end(), [&](uint16_t id) { return id >= recipe.model.vocab; });
+      past != tokens.end()) {
+    throw InputError(fmt::format("{}: validation token {} at {} is outside of the model's vocabulary of {}", folder.string(),
+                                 *past, past - tokens.begin(), recipe.model.vocab));
+  }
+  return HeldOut{std::move(tokens), make_byte_tables(Tokenizer::load(model), static_cast<int>(recipe.model.vocab))};
+}
+
+void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder) {
+  if (static_cast<int64_t>(held_out.tokens.size()) > length) return;
+  throw InputError(fmt::format("{}: {} validation tokens, fewer than one window of {} and its target", folder,
+                               held_out.tokens.size(), length));
 }
 
 int64_t scoring_rows(const Recipe& recipe) {

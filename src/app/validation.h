@@ -14,7 +14,9 @@ struct HeldOut {
   ByteTables bytes;
 };
 // The validation shards of `folder` with its tokenizer.model; nothing when the folder has no validation shards.
+// Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training.
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe);
+void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder);  // InputError when it lacks one
 
 // A scorer for the training loop; `data` and `executor` must outlive it. Made at the first call, per stage.
 Validator make_validator(const Recipe& recipe, const HeldOut& data, Executor& executor, bool quiet);

@@ -1,6 +1,9 @@
 #include "app/weights.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstring>
 
 #include "app/command.h"
 #include "base/error.h"
@@ -25,7 +28,17 @@ std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
   return out;
 }
 
+// Said before any work, and as the user's to mend.
+void require_place_for_file(const fs::path& out) {
+  const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder)) throw InputError("--out " + out.string() + ": there is no folder " + folder.string());
+  if (fs::is_directory(out)) throw InputError("--out " + out.string() + ": is a folder; name a file");
+  if (access(folder.c_str(), W_OK) != 0)
+    throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
+}
+
 int export_weights(const CommonFlags& flags, const std::string& from, const std::string& recipe, const std::string& out) {
+  require_place_for_file(out);
   const WeightSource source = open_weights(from, recipe, {});
   const std::vector<NamedTensor> tensors = interchange_tensors(source);
   save_safetensors(out, tensors, source.weights.metadata());
@@ -37,7 +50,9 @@ int import_weights(const CommonFlags& flags, const std::string& file, const std:
   const WeightSource source = open_weights(file, recipe, {});
   const std::vector<NamedTensor> tensors = interchange_tensors(source);
   if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": holds a run already");
-  fs::create_directories(out);
+  std::error_code error;
+  fs::create_directories(out, error);
+  if (error) throw InputError("--out " + out + ": cannot be made (" + error.message() + ")");
   write_file_atomic(fs::path(out) / "recipe.toml", to_toml(source.recipe));
   save_safetensors(fs::path(out) / "averaged.safetensors", tensors, source.weights.metadata());
   print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
