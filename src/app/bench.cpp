@@ -119,7 +119,7 @@ void add_loader(CLI::App& bench) {
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--seconds", flags->options.seconds, "time to measure")
       ->capture_default_str()
-      ->check(CLI::Range(0.01, 600.0));
+      ->check(number_between(0.01, 600));
 }
 
 }  // namespace
