@@ -27,7 +27,8 @@ help:
 
 demo:
 	scripts/setup build demo
-	@$(MAKE) --no-print-directory build
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway
 	scripts/demo
 
 # Ends with the summary of the full run.

@@ -25,6 +25,7 @@ function(fairway_test)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_executable(${folder}_test ${sources})
   target_include_directories(${folder}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_options(${folder}_test PRIVATE -O1)  # compiling tests costs more than running them
   target_compile_definitions(${folder}_test PRIVATE
     FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")
   target_link_libraries(${folder}_test PRIVATE ${ARG_DEPS} GTest::gmock_main)
