@@ -67,7 +67,7 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
-                       .peak_gflops = cpu::fma_peak_gflops(machine.queue.pool(), 0.01),
+                       .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
   if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, common.quiet);
   const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);

@@ -45,6 +45,9 @@ class Loop {
   void checkpoint();
   bool checkpoint_due() const;
   bool validation_due() const;
+  void note_peak() {
+    if (options_.measure_peak) peak_gflops_ = std::max(peak_gflops_, options_.measure_peak());
+  }
   void validate_now(bool final);
   std::string position() const {
     return by_steps() ? fmt::format("{}/{}", progress_.step, progress_.total_steps) : fmt::format("{}", progress_.step);
@@ -64,6 +67,7 @@ class Loop {
   ModelStage stage_;
   double last_loss_ = 0, saved_at_ = 0, startup_ = 0, flops_done_ = 0, tokens_done_ = 0, worked_ = 0, smooth_seconds_ = 0,
          forecast_ = 0;
+  double peak_gflops_ = 0;  // the best seen
   int64_t saved_step_ = -1;
   std::optional<Validation> validation_;
   bool interrupted_ = false;
@@ -91,6 +95,7 @@ void Loop::begin(ThreadPool& pool) {
                           recipe_.train.batch_tokens, recipe_.data.seq_len, recipe_.train.steps, recipe_.train.seconds,
                           recipe_.train.emulated_world));
   folder_.log(fmt::format("seed:{}", options_.seed));
+  note_peak();
   startup_ = steady_seconds() - options_.started;
   saved_at_ = steady_seconds();
 }
@@ -179,9 +184,9 @@ void Loop::show_progress(double loss, double) {
   const double left = by_steps() ? static_cast<double>(progress_.total_steps - progress_.step) * smooth_seconds_
                                  : progress_.budget - progress_.elapsed;
   std::string text = fmt::format("step {}  loss {:.4f}  {} tokens/s", position(), loss, quantity_text(rate));
-  if (options_.peak_gflops > 0) {
+  if (peak_gflops_ > 0) {
     const double flops = rate * flops_per_token(recipe_.model, recipe_.data.seq_len, stage_.looped);
-    text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (options_.peak_gflops * 1e9));
+    text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (peak_gflops_ * 1e9));
   }
   text += fmt::format("  {} left", duration_text(left));
   if (forecast_ > 0) text += fmt::format("  artifact ~{} bytes", quantity_text(forecast_));
@@ -201,6 +206,7 @@ void Loop::checkpoint() {
   save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
   saved_step_ = progress_.step;
   saved_at_ = steady_seconds();
+  note_peak();
   if (options_.forecast_bytes) forecast_ = options_.forecast_bytes(trainer_.averager().result());
 }
 
@@ -231,7 +237,7 @@ TrainSummary Loop::summary() const {
       .steps = progress_.step, .loss = last_loss_, .train_seconds = progress_.elapsed, .startup_seconds = startup_};
   out.step_ms = progress_.step > 0 ? progress_.elapsed * 1e3 / static_cast<double>(progress_.step) : 0;
   out.tokens_per_second = worked_ > 0 ? tokens_done_ / worked_ : 0;
-  out.speed_of_light = worked_ > 0 && options_.peak_gflops > 0 ? flops_done_ / worked_ / (options_.peak_gflops * 1e9) : 0;
+  out.speed_of_light = worked_ > 0 && peak_gflops_ > 0 ? flops_done_ / worked_ / (peak_gflops_ * 1e9) : 0;
   out.data_wait_seconds = loader_.waited_seconds();
   out.stage = stage_;
   out.validation = validation_;

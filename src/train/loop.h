@@ -22,8 +22,9 @@ struct TrainOptions {
   bool resume = false;
   bool quiet = false;
   uint64_t seed = 0;
-  double peak_gflops = 0;                                            // of the machine, for the share of its speed of light
-  double started = 0;                                                // steady-clock seconds when the process began
+  std::function<double()>
+      measure_peak;    // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
+  double started = 0;  // steady-clock seconds when the process began
   std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact; may be empty
   Validator validate;                                                // may be empty: no held-out data
 };
