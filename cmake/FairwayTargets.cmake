@@ -18,9 +18,10 @@ function(fairway_library name)
   target_link_libraries(${name} PUBLIC fairway_options ${ARG_DEPS})
 endfunction()
 
-# fairway_test(DEPS …): the .cpp files of the calling folder under tests/ become one executable, its cases known to ctest.
+# fairway_test(DEPS … [SERIAL]): the .cpp files of the calling folder under tests/ become one executable, its cases known to
+# ctest. SERIAL: they start programs that use every core, so nothing else runs beside them.
 function(fairway_test)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "" "DEPS" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_executable(${folder}_test ${sources})
@@ -29,5 +30,5 @@ function(fairway_test)
   target_compile_definitions(${folder}_test PRIVATE
     FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")
   target_link_libraries(${folder}_test PRIVATE ${ARG_DEPS} GTest::gmock_main)
-  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${folder})
+  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${folder} RUN_SERIAL ${ARG_SERIAL})
 endfunction()
