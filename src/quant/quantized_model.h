@@ -1,0 +1,52 @@
+// What quantizing makes and the artifact stores: integers with a half-precision scale per row for the large matrices, halves
+// for the rest (scoring spec §4.1, §4.2). Banks are cut into their layers' matrices; a tensor is named by its bank and slice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "recipe/recipe.h"
+
+namespace fairway {
+
+enum class TensorCoding : uint8_t { integer_rows, half, single };
+
+// W += A·B with small integer factors (scoring spec §4.10). Absent when rank is 0.
+struct LowRankCorrection {
+  int64_t rank = 0;
+  std::vector<int8_t> a;          // (rows, rank), int2 in [-2, 1]
+  uint16_t a_scale = 0;           // half
+  std::vector<int8_t> b;          // (rank, cols), int4 in [-8, 7]
+  std::vector<uint16_t> b_scale;  // half, one per kLowRankGroup consecutive elements of b
+  bool operator==(const LowRankCorrection&) const = default;
+};
+inline constexpr int64_t kLowRankGroup = 64;
+
+struct QuantizedTensor {
+  std::string bank;    // interchange name of the parameter
+  int64_t slice = -1;  // index on the bank's first axis; -1: the whole parameter
+  int64_t rows = 0, cols = 0;
+  TensorCoding coding = TensorCoding::half;
+  int bits = 0;                 // integer_rows: 2 … 8; values lie in [-R, R], R = 2^(bits-1) - 1
+  std::vector<int8_t> q;        // integer_rows: (rows, cols)
+  std::vector<uint16_t> scale;  // integer_rows: half, one per row
+  std::vector<uint16_t> halves;
+  std::vector<float> singles;
+  LowRankCorrection correction;
+
+  int64_t count() const { return rows * cols; }
+  bool operator==(const QuantizedTensor&) const = default;
+};
+
+inline constexpr int largest_level(int bits) { return (1 << (bits - 1)) - 1; }
+
+struct QuantizedModel {
+  ModelRecipe model;                     // the architecture, which fixes every shape
+  bool looped = false;                   // depth recurrence was on at the end of training
+  std::string tokenizer;                 // SHA-256 of the tokenizer file, hexadecimal; may be empty
+  std::string recipe_hash;               // of the run's recipe
+  std::vector<QuantizedTensor> tensors;  // in the order of parameter_table(), slices ascending
+};
+
+}  // namespace fairway
