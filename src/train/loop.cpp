@@ -38,6 +38,7 @@ class Loop {
  private:
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
+  void log_settings();
   void one_step();
   void switch_stages(double scale);
   void check_finite(const StepResult& result) const;
@@ -77,6 +78,7 @@ void Loop::begin(ThreadPool& pool) {
   trainer_.initialize(options_.seed, pool);
   folder_.require_space(3 * checkpoint_bytes(trainer_));
   double recorded = 0;
+  bool resumed = false;
   if (options_.resume) {
     if (const auto state = load_checkpoint(folder_.checkpoints(), trainer_, hash_)) {
       progress_.step = saved_step_ = state->step;
@@ -85,19 +87,24 @@ void Loop::begin(ThreadPool& pool) {
       recorded = folder_.cut_back(state->step);
       progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
       line_.say(fmt::format("resuming after step {}", state->step));
+      resumed = true;
     } else {
-      folder_.cut_back(0);
+      folder_.cut_back(-1);  // before the first checkpoint: everything is told anew
     }
   }
   folder_.open_records();
+  if (!resumed) log_settings();
+  note_peak();
+  startup_ = steady_seconds() - options_.started;
+  saved_at_ = steady_seconds();
+}
+
+void Loop::log_settings() {
   folder_.log(fmt::format("model_params:{} recipe:{}", parameter_count(recipe_.model), hash_));
   folder_.log(fmt::format("train_batch_tokens:{} train_seq_len:{} iterations:{} max_wallclock_seconds:{:.3f} emulated_world:{}",
                           recipe_.train.batch_tokens, recipe_.data.seq_len, recipe_.train.steps, recipe_.train.seconds,
                           recipe_.train.emulated_world));
   folder_.log(fmt::format("seed:{}", options_.seed));
-  note_peak();
-  startup_ = steady_seconds() - options_.started;
-  saved_at_ = steady_seconds();
 }
 
 TrainSummary Loop::run(ThreadPool& pool) {

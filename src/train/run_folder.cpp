@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -34,6 +35,21 @@ json cut_lines(const fs::path& path, int64_t step) {
   }
   if (in.is_open()) write_file_atomic(path, kept);
   return last;
+}
+
+// The log's lines up to `step`, by the same rule. What follows the last step (the averages, their score) is told again.
+void cut_log(const fs::path& path, int64_t step) {
+  std::ifstream in(path);
+  std::string kept, line;
+  while (std::getline(in, line)) {
+    if (line.starts_with("stopping_early:") || line.starts_with("DIAGNOSTIC") || line.find(":applying ") != std::string::npos)
+      break;
+    const size_t at = line.find("step:");
+    const int64_t told = at == std::string::npos ? 0 : std::strtoll(line.c_str() + at + 5, nullptr, 10);
+    if (told > step || (told == step && line.find("val_loss:") != std::string::npos)) break;
+    kept += line + "\n";
+  }
+  if (in.is_open()) write_file_atomic(path, kept);
 }
 
 // A run is one recipe from beginning to end, also when it was stopped before its first checkpoint.
@@ -93,6 +109,7 @@ void RunFolder::require_space(size_t bytes_needed) const {
 
 double RunFolder::cut_back(int64_t step) {
   cut_lines(path_ / "metrics.jsonl", step);
+  cut_log(path_ / "train.log", step);
   const json last = cut_lines(path_ / "timing.jsonl", step);
   const bool known = last.is_object() && last.contains("train_seconds") && last["train_seconds"].is_number();
   return known ? last["train_seconds"].get<double>() : 0;

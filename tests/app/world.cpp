@@ -1,6 +1,7 @@
 #include "app/world.h"
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "base/rng.h"
@@ -68,12 +69,14 @@ Args train_smoke(const Path& data, const Path& out, const Args& more) {
 
 RunBytes bytes_of_run(const Path& run) {
   return {contents(run / "metrics.jsonl"), contents(run / "checkpoint" / "latest.safetensors"),
-          contents(run / "averaged.safetensors")};
+          contents(run / "averaged.safetensors"),
+          std::regex_replace(contents(run / "train.log"), std::regex("(train_time|step_avg|eval_time):[0-9.]+ms"), "$1")};
 }
 
 void expect_same(const RunBytes& have, const RunBytes& want, const std::string& what) {
   EXPECT_FALSE(want.metrics.empty() || want.checkpoint.empty() || want.averaged.empty()) << what;
   EXPECT_EQ(have.metrics, want.metrics) << what;
+  EXPECT_EQ(have.log, want.log) << what;
   EXPECT_TRUE(have.checkpoint == want.checkpoint) << what << ": checkpoints differ";
   EXPECT_TRUE(have.averaged == want.averaged) << what << ": averaged weights differ";
 }

@@ -28,6 +28,7 @@ Args train_smoke(const Path& data, const Path& out, const Args& more = {});
 // The files of a finished run that must be the same bytes whenever the same run is made again.
 struct RunBytes {
   std::string metrics, checkpoint, averaged;
+  std::string log;  // without its times
 };
 RunBytes bytes_of_run(const Path& run);
 void expect_same(const RunBytes& have, const RunBytes& want, const std::string& what);
