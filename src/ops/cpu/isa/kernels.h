@@ -127,6 +127,7 @@ struct KernelTable {
   OpRowKernels op_rows;
   UpdateKernels update;
   LossKernels loss;
+  QuantKernels quant;
   double (*fma_burst)(int64_t rounds) = nullptr;  // runs independent chains of FMAs; returns the flops done
 };
 

@@ -61,4 +61,34 @@ struct LossKernels {
   void (*softcap_grad)(const float* row, float* grad, const SoftcapRow&) = nullptr;
 };
 
+// One block of GPTQ columns: arrays stand at the block's first column; `factor` at its diagonal.
+struct GptqPanel {
+  float* work;
+  int64_t ld_work;
+  const float* factor;
+  int64_t ld_factor;
+  const float* scale;
+  float* error;
+  int64_t ld_error;
+  double* loss;
+  int64_t count;  // columns
+  double levels;
+};
+
+// C[m,n] -= A[m,k]·B[n,k]ᵀ in double.
+struct DoubleProduct {
+  int64_t m, n, k;
+  const double* a;
+  int64_t lda;
+  const double* b;
+  int64_t ldb;
+  double* c;
+  int64_t ldc;
+};
+
+struct QuantKernels {
+  void (*gptq_rows)(const GptqPanel&, int64_t begin, int64_t end) = nullptr;
+  void (*subtract_product)(const DoubleProduct&) = nullptr;
+};
+
 }  // namespace fairway::cpu

@@ -15,6 +15,7 @@
 #include "ops/cpu/isa/heads.inl"
 #include "ops/cpu/isa/update.inl"
 #include "ops/cpu/isa/loss.inl"
+#include "ops/cpu/isa/quant.inl"
 // clang-format on
 
 template <class... Ops>
@@ -47,6 +48,7 @@ constexpr KernelTable make_table(const char* name) {
   set_rows(t.op_rows);
   t.update = {update_adamw, update_blend, update_momentum, sum_squares, scaled_row};
   t.loss = {softcap_row, softcap_row_grad};
+  t.quant = {gptq_rows, subtract_product};
   t.fma_burst = fma_burst;
   return t;
 }

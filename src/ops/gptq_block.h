@@ -1,0 +1,27 @@
+// One block of columns of GPTQ (scoring spec §4.5 step 5). For each row and each column j of [begin, end) in order:
+//   q = clamp(round_half_even(w_j/s), ±levels),  e = (w_j − s·q)/U_jj,  w_l −= e·U_jl for the block's columns l > j;
+// then the columns after the block: W −= E·U[block, rest].
+#pragma once
+
+#include "ops/op.h"
+
+namespace fairway {
+
+struct GptqBlock {
+  static constexpr std::string_view name = "gptq_block";
+  static constexpr bool differentiable = false;
+  int64_t begin = 0, end = 0;
+  int32_t levels = 31;
+  struct In {
+    Tensor work;    // (R, C): the block's columns become the integers q, later ones receive the block's errors
+    Tensor factor;  // (C, C), U
+    Tensor scale;   // (R); a row whose scale is zero becomes zeros
+    Tensor error;   // (R, at least end − begin), written: e
+    Tensor loss;    // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
+  };
+  using Out = None;
+  using Saved = None;
+  OpPlan plan(const In&) const;
+};
+
+}  // namespace fairway
