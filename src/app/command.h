@@ -44,6 +44,7 @@ void add_generate(CLI::App& program);
 void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_compare(CLI::App& program);
 void add_doctor(CLI::App& program);
 
 }  // namespace fairway::app
