@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/normalizer.h"
+#include "tokenizer/utf8.h"
+
 namespace fairway {
 
 enum class PieceType : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
@@ -21,11 +24,11 @@ struct ModelFile {
   std::vector<Piece> pieces;
   int model_type = 1;  // 1 unigram, 2 BPE
   bool byte_fallback = false;
+  bool space_as_suffix = false;  // pieces end with a space instead of beginning with it
+  NormalizerRules normalizer;
 };
 
 // Throws InputError naming `name`, the byte and what was expected there.
 ModelFile parse_model_file(std::string_view bytes, const std::string& name);
-
-bool is_valid_utf8(std::string_view text);
 
 }  // namespace fairway

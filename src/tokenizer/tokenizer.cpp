@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "tokenizer/bpe_encoder.h"
 
 namespace sentencepiece::logging {
 void SetMinLogLevel(int level);  // exported by the library, declared in a header it does not install
@@ -28,10 +29,12 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
   sentencepiece::logging::SetMinLogLevel(kSilent);
   Tokenizer tokenizer;
   tokenizer.name_ = name;
-  tokenizer.pieces_ = parse_model_file(bytes, name).pieces;
+  ModelFile model = parse_model_file(bytes, name);
   tokenizer.processor_ = std::make_unique<sentencepiece::SentencePieceProcessor>();
   const auto status = tokenizer.processor_->LoadFromSerializedProto(bytes);
   if (!status.ok()) throw InputError(fmt::format("{}: not a usable SentencePiece model: {}", name, status.ToString()));
+  tokenizer.encoder_ = BpeEncoder::make(model);
+  tokenizer.pieces_ = std::move(model.pieces);
   tokenizer.sha256_ = sha256_hex(bytes);
   tokenizer.bytes_ = std::move(bytes);
   return tokenizer;
@@ -49,6 +52,10 @@ int Tokenizer::find(std::string_view piece) const {
 }
 
 void Tokenizer::encode(std::string_view text, std::vector<int>& ids) const {
+  encoder_ ? encoder_->encode(text, ids) : encode_by_library(text, ids);
+}
+
+void Tokenizer::encode_by_library(std::string_view text, std::vector<int>& ids) const {
   const auto status = processor_->Encode({text.data(), text.size()}, &ids);
   if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not encode a text: {}", name_, status.ToString()));
 }

@@ -16,6 +16,8 @@ class SentencePieceProcessor;
 
 namespace fairway {
 
+class BpeEncoder;
+
 inline constexpr int kPadId = 0, kBosId = 1, kEosId = 2, kUnknownId = 3;
 
 // Immutable after loading; encode and decode may be called from many threads at once.
@@ -33,6 +35,9 @@ class Tokenizer {
 
   void encode(std::string_view text, std::vector<int>& ids) const;  // replaces `ids`; neither BOS nor EOS is added
   std::vector<int> encode(std::string_view text) const;
+  // What the library gives: the definition of encode(), which is quicker for the models that BpeEncoder takes.
+  void encode_by_library(std::string_view text, std::vector<int>& ids) const;
+  bool has_own_encoder() const { return encoder_ != nullptr; }
   std::string decode(std::span<const int> ids) const;  // InputError for an id outside the vocabulary
 
   const std::string& sha256() const { return sha256_; }
@@ -43,6 +48,7 @@ class Tokenizer {
   std::string name_, bytes_, sha256_;
   std::vector<Piece> pieces_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::unique_ptr<BpeEncoder> encoder_;  // null: the library encodes
 };
 
 }  // namespace fairway

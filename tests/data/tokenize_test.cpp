@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "data/compress.h"
+#include "data/documents.h"
 #include "data/manifest.h"
 #include "data/scratch_folder.h"
 #include "data/tools.h"
@@ -208,6 +209,26 @@ TEST_F(TokenizeTest, InspectionFindsWhatIsWrong) {
   EXPECT_THROW(inspect(folder_ / "absent"), InputError);
   std::filesystem::create_directories(folder_ / "nothing");
   EXPECT_THROW(inspect(folder_ / "nothing"), InputError);
+}
+
+TEST(TokenizeReal, OwnEncoderEqualsTheLibraryOnRealText) {
+  const auto text = shared_folder() / "data" / "val_mixed.jsonl.xz";
+  SKIP_WITHOUT(text);
+  for (const int vocab : {1024, 8192}) {
+    const Tokenizer tokenizer =
+        Tokenizer::load(shared_folder() / "tokenizers" / ("fineweb_" + std::to_string(vocab) + "_bpe.model"));
+    ASSERT_TRUE(tokenizer.has_own_encoder());
+    DocumentReader reader(text);
+    std::vector<int> ids, expected;
+    int documents = 0;
+    for (Record record; reader.next(record); ++documents) {
+      reader.decode(record);
+      tokenizer.encode(record.text, ids);
+      tokenizer.encode_by_library(record.text, expected);
+      ASSERT_TRUE(ids == expected) << "document " << documents;
+    }
+    EXPECT_EQ(documents, 202);
+  }
 }
 
 TEST(TokenizeReal, GivesTheOfficialTokensAndBytes) {

@@ -1,0 +1,32 @@
+// The normaliser's table inside a SentencePiece model: rules from strings to strings, stored as a double array of darts-clone
+// units (uint32 size, the units, then NUL-ended replacements). The library walks it without bounds, so parse() checks it whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fairway {
+
+class CharsMap {
+ public:
+  CharsMap() = default;  // no rules at all
+  // InputError naming `name` unless every step that any text can take, and every replacement, lies inside.
+  static CharsMap parse(std::string_view blob, const std::string& name);
+
+  struct Match {
+    size_t length = 0;  // of the text it replaces; 0: no rule
+    std::string_view replacement;
+  };
+  Match longest(std::string_view text) const;     // the longest rule that `text` begins with
+  bool continues(std::string_view prefix) const;  // some rule begins with `prefix`
+
+ private:
+  void check(const std::string& name) const;
+
+  std::vector<uint32_t> units_;
+  std::string strings_;
+};
+
+}  // namespace fairway
