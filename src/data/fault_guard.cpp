@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include <mutex>
 
@@ -11,8 +12,13 @@ namespace {
 thread_local sigjmp_buf* volatile active = nullptr;
 struct sigaction previous;
 
-void on_bus_error(int, siginfo_t*, void*) {
-  if (active != nullptr) siglongjmp(*active, 1);
+void on_bus_error(int, siginfo_t*, void* context) {
+  if (active != nullptr) {
+    // The jump skips the handler's return, so the mask of before is put back here: a sanitizer's own handler, which calls this
+    // one, blocks every signal, and a second fault would then end the program.
+    pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
+    siglongjmp(*active, 1);
+  }
   sigaction(SIGBUS, &previous, nullptr);  // not ours: the access repeats and meets whoever was there before
 }
 
@@ -21,7 +27,7 @@ void install() {
   std::call_once(once, [] {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;  // the jump skips the handler's return, so the signal must not stay blocked
+    action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &previous);
   });
