@@ -5,6 +5,7 @@
 #include "app/weights.h"
 #include "base/error.h"
 #include "generate/sample.h"
+#include "score/eval_model.h"
 #include "tokenizer/tokenizer.h"
 #include "train/loop.h"
 
@@ -30,11 +31,13 @@ int run_generate(const CommonFlags& common, const GenerateFlags& flags) {
                                  source.recipe.model.vocab));
   }
   Machine machine(common);
-  const int64_t length = flags.context > 0 ? flags.context : source.recipe.data.seq_len;
-  EvalModel model(source.recipe, 1, length, {.looped = stored_looped(source.weights, source.recipe)}, *machine.executor);
-  model.load(source.weights);
   std::vector<int32_t> prompt{kBosId};
   for (int id : tokenizer.encode(flags.prompt)) prompt.push_back(id);
+  const int64_t window = flags.context > 0 ? flags.context : source.recipe.data.seq_len;
+  const ParamStore params(parameter_table(source.recipe), ParamStore::Gradients::none);
+  load_weights(params, source.weights);
+  Decoder model(source.recipe, params, 1, std::min(window, static_cast<int64_t>(prompt.size()) + flags.sample.tokens),
+                {.looped = stored_looped(source.weights, source.recipe)}, *machine.executor);
   SampleOptions options = flags.sample;
   options.stop = kBosId;  // the next document
   double first = 0;

@@ -31,25 +31,34 @@ int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& r
   return likeliest;
 }
 
-std::vector<int32_t> sample(EvalModel& model, std::vector<int32_t> prompt, const SampleOptions& options,
+namespace {
+
+// Shows the decoder the last `count` tokens of the text, from the beginning of its window.
+void read_again(Decoder& model, const std::vector<int32_t>& text, int64_t count) {
+  model.restart();
+  for (size_t at = text.size() - static_cast<size_t>(count); at < text.size(); ++at) model.step({&text[at], 1});
+}
+
+}  // namespace
+
+std::vector<int32_t> sample(Decoder& model, std::vector<int32_t> text, const SampleOptions& options,
                             const std::function<void(int32_t)>& each) {
-  FAIRWAY_ASSERT(model.rows() == 1 && !prompt.empty(), "sampling continues a prompt in one row");
-  const int64_t length = model.row_length();
-  std::vector<int32_t> made;
+  FAIRWAY_ASSERT(model.rows() == 1 && !text.empty(), "sampling continues a prompt in one row");
+  const size_t given = text.size();
   Rng rng(options.seed);
-  std::fill(model.targets().begin(), model.targets().end(), 0);
-  while (static_cast<int64_t>(made.size()) < options.tokens) {
-    const int64_t count = std::min<int64_t>(static_cast<int64_t>(prompt.size()), length);
-    std::copy(prompt.end() - count, prompt.end(), model.tokens().begin());
-    std::fill(model.tokens().begin() + count, model.tokens().end(), 0);  // causal: what follows cannot be seen
-    model.run();
-    const int32_t next = draw(model.logits(count - 1), options, rng);
+  read_again(model, text, std::min<int64_t>(static_cast<int64_t>(given), model.length()));
+  while (static_cast<int64_t>(text.size() - given) < options.tokens) {
+    const int32_t next = draw(model.logits(0), options, rng);
     if (next == options.stop) break;
-    prompt.push_back(next);
-    made.push_back(next);
+    text.push_back(next);
     if (each) each(next);
+    if (static_cast<int64_t>(text.size() - given) == options.tokens) break;
+    if (model.position() < model.length())
+      model.step({&next, 1});
+    else
+      read_again(model, text, std::max<int64_t>(1, model.length() / 2));
   }
-  return made;
+  return {text.begin() + static_cast<std::ptrdiff_t>(given), text.end()};
 }
 
 }  // namespace fairway

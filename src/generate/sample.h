@@ -1,11 +1,12 @@
-// Text from a model: one token at a time, drawn from softmax(logits/temperature), over a window that slides when it is full.
+// Text from a model: one token at a time, drawn from softmax(logits/temperature). When the window is full the model
+// goes on from the last half of it.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "base/rng.h"
-#include "score/eval_model.h"
+#include "generate/decoder.h"
 
 namespace fairway {
 
@@ -17,8 +18,8 @@ struct SampleOptions {
   int32_t stop = -1;  // a token that ends the text
 };
 
-// `model` has one row. Continues `prompt` (which is not empty); calls `each` for every new token as it is made.
-std::vector<int32_t> sample(EvalModel& model, std::vector<int32_t> prompt, const SampleOptions& options,
+// `model` has one row. Continues `text` (which is not empty); calls `each` for every new token as it is made.
+std::vector<int32_t> sample(Decoder& model, std::vector<int32_t> text, const SampleOptions& options,
                             const std::function<void(int32_t)>& each = {});
 
 // Index drawn from the distribution; exposed for its tests.

@@ -21,6 +21,8 @@ class BuildContext {
   Var matrix(std::string_view bank, int64_t index);
   double layer_scale(int64_t layer) const;  // λ_i = 1/√(i+1)
 
+  int64_t next_pass() { return pass_++; }  // counts passes over layers, in execution order
+
   Var tokens, targets, segment_start, rope;
   Var x0;           // the stream after the embedding, mixed into every block
   Var value_embed;  // (M, K·E), shared by the layers that use it
@@ -31,6 +33,7 @@ class BuildContext {
   const ParamStore* params_;
   const ModelInputs* inputs_;
   ModelStage stage_;
+  int64_t pass_ = 0;
   std::map<std::pair<std::string, int64_t>, Var> quantized_;
 };
 

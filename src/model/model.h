@@ -17,14 +17,27 @@ struct ModelStage {
   bool operator==(const ModelStage&) const = default;
 };
 
+// The embedding of a token looks back two tokens: at its predecessor (smear), whose bigram needs that one's predecessor.
+inline constexpr int64_t kEmbedWindow = 3;
+
+// What the decoding form needs besides: each run takes one new token of each of B rows, all at the same position, and attends
+// to the keys and values that earlier runs left. The new token of row b is window[pick[b]].
+struct DecodeInputs {
+  Tensor window;                     // i32 (B·kEmbedWindow): the last tokens of each row in order, then anything
+  Tensor pick;                       // i32 (B): kEmbedWindow·b + the new token's place in its row's window
+  Tensor position;                   // i32 (1)
+  std::vector<Tensor> keys, values;  // one pair for each pass over a layer, shaped as AttentionCached has them
+};
+
 // Fixed memory that the program reads; filled before each run.
 struct ModelInputs {
-  Tensor tokens;           // i32 (M)
-  Tensor targets;          // i32 (M)
-  Tensor segment_start;    // i32 (M), only where documents are packed
-  Tensor rope;             // (T, R)
-  Tensor loss_gradient;    // (1); absent: forward only
-  int64_t row_length = 0;  // T
+  Tensor tokens;                         // i32 (M)
+  Tensor targets;                        // i32 (M)
+  Tensor segment_start;                  // i32 (M), only where documents are packed
+  Tensor rope;                           // (T, R)
+  Tensor loss_gradient;                  // (1); absent: forward only
+  int64_t row_length = 0;                // T
+  const DecodeInputs* decode = nullptr;  // present: M = B, T = 1, and rope holds the row of the position alone
 };
 
 // The numbers a caller wants to find again in the program's values.

@@ -7,6 +7,7 @@
 #include "ops/adamw_update.h"
 #include "ops/add.h"
 #include "ops/attention.h"
+#include "ops/attention_cached.h"
 #include "ops/attn_gate.h"
 #include "ops/cholesky_inverse.h"
 #include "ops/clip_coefficient.h"

@@ -25,8 +25,8 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   program_ = std::make_unique<BoundProgram>(std::move(tape).finish());
 }
 
-void EvalModel::load(const Safetensors& file) {
-  for (const ParamBank& bank : params_.banks()) {
+void load_weights(const ParamStore& params, const Safetensors& file) {
+  for (const ParamBank& bank : params.banks()) {
     const Tensor stored = file.get(bank.info.name);
     if (stored.spec != bank.value.spec) {
       throw InputError(file.name() + ": " + bank.info.name + " is " + name_of(stored.spec.dtype) + stored.spec.shape.text() +

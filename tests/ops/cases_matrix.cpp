@@ -74,6 +74,22 @@ std::vector<OpCase<Attention>> cases(const Attention&) {
   return list;
 }
 
+std::vector<OpCase<AttentionCached>> cases(const AttentionCached&) {
+  std::vector<OpCase<AttentionCached>> list;
+  const auto add = [&](int64_t rows, int64_t length, int64_t heads, int64_t kv_heads, int64_t size) {
+    list.push_back({{.heads = heads, .kv_heads = kv_heads, .scale = 1 / std::sqrt(size)},
+                    {uniform({rows, heads * size}, -2, 2), uniform({rows, kv_heads * size}, -2, 2),
+                     uniform({rows, kv_heads * size}), uniform({rows * kv_heads, length / kCacheKeys, size, kCacheKeys}, -2, 2),
+                     uniform({rows * kv_heads, length, size}), indices(1, length)}});
+  };
+  for (int64_t length : {16, 32, 48, 80, 128, 400}) add(2, length, 2, 1, 8);
+  for (int64_t size : kSizes) add(3, 80, 4, 2, size);
+  add(1, 16, 1, 1, 4);
+  add(7, 160, 6, 2, 32);
+  add(5, 320, 3, 3, 64);
+  return list;
+}
+
 std::vector<OpCase<ProjectResidual>> cases(const ProjectResidual&) {
   std::vector<OpCase<ProjectResidual>> list;
   for (const Product& p : product_sweep()) {

@@ -5,6 +5,23 @@
 #include "model/blocks/blocks.h"
 
 namespace fairway {
+namespace {
+
+// Over the row's own earlier tokens, or over what earlier runs left in the pass's cache.
+Var attend(BuildContext& c, Var q, Var k, Var v) {
+  const ModelRecipe& m = c.model();
+  const double scale = 1 / std::sqrt(static_cast<double>(m.head_dim()));
+  if (const DecodeInputs* decode = c.inputs().decode) {
+    const auto pass = static_cast<size_t>(c.next_pass());
+    return c.tape().one(AttentionCached{.heads = m.heads, .kv_heads = m.kv_heads, .scale = scale},
+                        {q, k, v, c.tape().input("keys", decode->keys.at(pass)),
+                         c.tape().input("values", decode->values.at(pass)), c.tape().input("position", decode->position)});
+  }
+  const Attention attention{.row_length = c.inputs().row_length, .heads = m.heads, .kv_heads = m.kv_heads, .scale = scale};
+  return c.tape().one(attention, {q, k, v, c.segment_start});
+}
+
+}  // namespace
 
 Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   const ModelRecipe& m = c.model();
@@ -21,11 +38,7 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   }
   const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
   const std::vector<Var> qk = tape.call(norm, {qkv[0], qkv[1], c.param("block.q_gain", layer), c.rope});
-  const Attention attention{.row_length = c.inputs().row_length,
-                            .heads = m.heads,
-                            .kv_heads = m.kv_heads,
-                            .scale = 1 / std::sqrt(static_cast<double>(m.head_dim()))};
-  Var y = tape.one(attention, {qk[0], qk[1], v, c.segment_start});
+  Var y = attend(c, qk[0], qk[1], v);
   if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
   if (m.attn_gate == AttnGateKind::sparse)
     y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param("block.attn_gate", layer)});

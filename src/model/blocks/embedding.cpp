@@ -6,20 +6,22 @@ namespace fairway {
 Var embed_tokens(BuildContext& c) {
   Tape& tape = c.tape();
   tape.scope("embedding");
-  const int64_t row_length = c.inputs().row_length;
-  Var e = tape.one(Embed{}, {c.tokens, c.param("embed.token")});
+  const DecodeInputs* decode = c.inputs().decode;
+  const int64_t row_length = decode ? kEmbedWindow : c.inputs().row_length;
+  const Var tokens = decode ? tape.input("window", decode->window) : c.tokens;
+  Var e = tape.one(Embed{}, {tokens, c.param("embed.token")});
   if (c.model().bigram.rows > 0) {
     const ProjectedEmbed bigram{.index = ProjectedEmbed::Index::bigram, .row_length = row_length};
     e = tape.one(Add{},
-                 {e, tape.one(bigram, {c.tokens, c.param("bigram.table"), c.param("bigram.proj"), c.param("bigram.scale")})});
+                 {e, tape.one(bigram, {tokens, c.param("bigram.table"), c.param("bigram.proj"), c.param("bigram.scale")})});
   }
   if (c.model().smear == SmearKind::input) {
     const SmearGateInput smear{.row_length = row_length, .bos = static_cast<int32_t>(c.model().bos)};
-    e = tape.one(smear, {c.tokens, e, c.param("smear.weight"), c.param("smear.lambda")});
+    e = tape.one(smear, {tokens, e, c.param("smear.weight"), c.param("smear.lambda")});
   }
   Var x = tape.one(RmsNorm{}, {e});
   if (c.model().smear == SmearKind::constant) x = tape.one(SmearGate{.row_length = row_length}, {x, c.param("smear.gate")});
-  return x;
+  return decode ? tape.one(Embed{}, {tape.input("pick", decode->pick), x}) : x;
 }
 
 Var embed_values(BuildContext& c) {

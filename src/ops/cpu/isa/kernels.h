@@ -104,8 +104,22 @@ struct AttentionBackwardSpan {
   bool add_dk = false, add_dv = false;
 };
 
+// All query heads of one kv head for one new token over cached keys and values (ops/attention_cached.h).
+struct CachedAttention {
+  int64_t head_size = 0;
+  int64_t group = 1;  // query heads
+  int64_t count = 0;  // positions seen
+  float scale = 1.0f;
+  const float* q = nullptr;       // (group, E)
+  const float* keys = nullptr;    // blocks of kCacheKeys positions
+  const float* values = nullptr;  // (count, E)
+  float* scores = nullptr;        // (group, count rounded up to whole blocks)
+  float* y = nullptr;             // (group, E)
+};
+
 struct AttentionKernels {
   int64_t queries = 0;  // in a forward tile
+  void (*cached)(const CachedAttention&) = nullptr;
   void (*forward)(const AttentionForwardTile&) = nullptr;
   void (*backward)(const AttentionBackwardSpan&) = nullptr;
 };

@@ -13,6 +13,7 @@
 #include "ops/cpu/isa/mix.inl"
 #include "ops/cpu/isa/smear.inl"
 #include "ops/cpu/isa/heads.inl"
+#include "ops/cpu/isa/attention_cached.inl"
 #include "ops/cpu/isa/update.inl"
 #include "ops/cpu/isa/loss.inl"
 #include "ops/cpu/isa/quant.inl"
@@ -40,6 +41,7 @@ constexpr KernelTable make_table(const char* name) {
   t.math.sigmoid = map<sigmoid_of>;
   t.math.tanh = map<tanh_of>;
   t.attention.queries = kQueries;
+  t.attention.cached = attention_cached;
   t.attention.forward = attention_forward;
   t.attention.backward = attention_backward;
   t.rows.copy = copy_row;
