@@ -1,7 +1,10 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "base/error.h"
 
 namespace fairway {
 namespace {
@@ -29,20 +32,37 @@ ThreadPool::~ThreadPool() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
-    ++generation_;
   }
   wake_.notify_all();
   for (auto& thread : workers_) thread.join();
 }
 
-void ThreadPool::drain() {
+void ThreadPool::call(Thunk thunk, void* context, int64_t i) {
+  if (failed_.load(std::memory_order_relaxed)) return;
   try {
-    for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) thunk_(context_, i);
+    thunk(context, i);
   } catch (...) {
-    next_.store(count_, std::memory_order_relaxed);
+    failed_.store(true, std::memory_order_relaxed);
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
   }
+}
+
+// What is read of the loop before the swap belongs to the ticket's loop if the swap succeeds: an item of that loop was still to
+// be taken, so it was not over, and the next one had not been written.
+void ThreadPool::drain() {
+  int64_t mine = 0;
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(ticket) != 0) {
+    const int64_t i = count_.load(std::memory_order_relaxed) - static_cast<uint32_t>(ticket);
+    const Thunk thunk = thunk_.load(std::memory_order_relaxed);
+    void* context = context_.load(std::memory_order_relaxed);
+    if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    call(thunk, context, i);
+    ++mine;
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+  if (mine > 0) done_.fetch_add(mine, std::memory_order_release);
 }
 
 void ThreadPool::run(int64_t count, Thunk thunk, void* context) {
@@ -51,18 +71,20 @@ void ThreadPool::run(int64_t count, Thunk thunk, void* context) {
     for (int64_t i = 0; i < count; ++i) thunk(context, i);
     return;
   }
-  count_ = count;
-  thunk_ = thunk;
-  context_ = context;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  {
-    std::lock_guard lock(mutex_);
-    ++generation_;
+  FAIRWAY_ASSERT(count <= std::numeric_limits<uint32_t>::max(), "a loop has less than 2^32 items");
+  count_.store(count, std::memory_order_relaxed);
+  thunk_.store(thunk, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
+  const uint64_t loop = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
+  ticket_.store(loop << 32 | static_cast<uint64_t>(count));
+  if (sleepers_.load() > 0) {  // either this sees the sleeper or the sleeper sees the ticket: both sides are sequential
+    { std::lock_guard lock(mutex_); }
+    wake_.notify_all();
   }
-  wake_.notify_all();
   drain();
-  for (int spins = 0; busy_.load(std::memory_order_acquire) != 0; ++spins) {
+  for (int spins = 0; done_.load(std::memory_order_acquire) != count; ++spins) {
     if (spins < kSpins)
       pause_cpu();
     else
@@ -72,16 +94,15 @@ void ThreadPool::run(int64_t count, Thunk thunk, void* context) {
 }
 
 void ThreadPool::worker() {
-  for (uint64_t seen = 0;;) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins) pause_cpu();
-    if (generation_.load(std::memory_order_acquire) == seen) {
+  while (!stop_) {
+    for (int spins = 0; !open() && spins < kSpins; ++spins) pause_cpu();
+    if (!open()) {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return generation_.load(std::memory_order_relaxed) != seen; });
+      ++sleepers_;
+      wake_.wait(lock, [&] { return open() || stop_; });
+      --sleepers_;
     }
-    seen = generation_.load(std::memory_order_acquire);
-    if (stop_) return;
     drain();
-    busy_.fetch_sub(1, std::memory_order_release);
   }
 }
 

@@ -1,5 +1,7 @@
 // A fixed team of threads for parallel loops. No allocation per loop, no work stealing, and nothing a loop computes may
 // depend on how many threads there are: bodies write disjoint outputs, reductions go over fixed chunks (ops/cpu/chunks.h).
+// A loop ends when its items are done, not when every worker has come by: one that the machine keeps off its cores costs
+// nothing.
 #pragma once
 
 #include <atomic>
@@ -21,7 +23,8 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(i) once for each i in [0, count), on any thread, and returns when all are done. Not re-entrant.
+  // Calls body(i) once for each i in [0, count), on any thread, and returns when all are done; count < 2^32. After a body has
+  // thrown, those not yet begun are skipped and the first exception is thrown here. Not re-entrant.
   template <class Body>
   void parallel_for(int64_t count, Body&& body) {
     run(
@@ -32,19 +35,25 @@ class ThreadPool {
   using Thunk = void (*)(void*, int64_t);
   void run(int64_t count, Thunk thunk, void* context);
   void drain();
+  void call(Thunk thunk, void* context, int64_t i);
   void worker();
+  bool open() const { return static_cast<uint32_t>(ticket_.load()) != 0; }
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<uint64_t> generation_{0};
+  std::atomic<int> sleepers_{0};
   std::atomic<bool> stop_{false};
-  std::atomic<int> busy_{0};
-  std::atomic<int64_t> next_{0};
-  int64_t count_ = 0;
-  Thunk thunk_ = nullptr;
-  void* context_ = nullptr;
-  std::exception_ptr error_;
+
+  // Loop number << 32 | items not yet taken. Items are taken by compare-and-swap, which fails once the loop is another.
+  std::atomic<uint64_t> ticket_{0};
+  // The loop. Written only while no item is left to take; atomic because a late worker may read them then (and take nothing).
+  std::atomic<int64_t> count_{0};
+  std::atomic<Thunk> thunk_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int64_t> done_{0};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;  // under mutex_ until the loop is done
 };
 
 int hardware_threads();
