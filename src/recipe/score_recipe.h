@@ -6,36 +6,144 @@
 
 namespace fairway {
 
-enum class QuantRule : uint8_t { rtn, gptq };
-enum class Calibration : uint8_t { self, train, online };
+enum class QuantRule : uint8_t { rtn, gptq_lite, gptq };                // scoring spec §4.4, §4.5
+enum class Calibration : uint8_t { self, train, online };               // §4.6
+enum class ScaleRule : uint8_t { percentile, sdclip, hessian_sdclip };  // §4.3
+enum class ClipChoice : uint8_t { mse, hessian };                       // §4.3, §4.5
+enum class PruneScore : uint8_t { none, step, hessian };                // §5
 enum class ScoreMode : uint8_t { plain, sliding };
 
 template <>
 struct EnumNames<QuantRule> {
-  static constexpr std::array<std::string_view, 2> names{"rtn", "gptq"};
+  static constexpr std::array<std::string_view, 3> names{"rtn", "gptq_lite", "gptq"};
 };
 template <>
 struct EnumNames<Calibration> {
   static constexpr std::array<std::string_view, 3> names{"self", "train", "online"};
 };
 template <>
+struct EnumNames<ScaleRule> {
+  static constexpr std::array<std::string_view, 3> names{"percentile", "sdclip", "hessian_sdclip"};
+};
+template <>
+struct EnumNames<ClipChoice> {
+  static constexpr std::array<std::string_view, 2> names{"mse", "hessian"};
+};
+template <>
+struct EnumNames<PruneScore> {
+  static constexpr std::array<std::string_view, 3> names{"none", "step", "hessian"};
+};
+template <>
 struct EnumNames<ScoreMode> {
   static constexpr std::array<std::string_view, 2> names{"plain", "sliding"};
+};
+
+struct QuantClipRecipe {  // SDClip: the largest level of a row stands for k standard deviations
+  double attn = 12.85;
+  double mlp = 12.85;
+  double token = 20;
+  double table = 20;
+  double lambda = 0.175;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("attn", self.attn, Between{0.5, 1000}, "k of Q, K, V and O");
+    fields.key("mlp", self.mlp, Between{0.5, 1000}, "k of the MLP matrices");
+    fields.key("token", self.token, Between{0.5, 1000}, "k of the token embedding");
+    fields.key("table", self.table, Between{0.5, 1000}, "k of the bigram and value tables");
+    fields.key("lambda", self.lambda, Between{0, 1}, "hessian_sdclip: how far a row's importance moves its scale");
+  }
+  bool operator==(const QuantClipRecipe&) const = default;
+};
+
+struct QuantMixedRecipe {  // §4.9
+  int64_t count = 0;
+  int64_t bits = 5;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("count", self.count, Between{0, 4096}, "matrices of largest Hessian trace that keep matrix_bits (0 = all do)");
+    fields.key("bits", self.bits, Between{2, 8}, "bits of the other matrices");
+  }
+  bool operator==(const QuantMixedRecipe&) const = default;
+};
+
+struct LqerRecipe {  // §4.10
+  int64_t tensors = 0;
+  int64_t rank = 4;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("tensors", self.tensors, Between{0, 4096}, "tensors of largest error that get a low-rank correction (0 = none)");
+    fields.key("rank", self.rank, Between{1, 64}, "rank of a correction");
+  }
+  bool operator==(const LqerRecipe&) const = default;
+};
+
+// What the allocator multiplies a tensor's relative error by, per weight. Defaults: loss per weight of one matrix at a time on
+// the published 11-layer model (§4.13); token and table from the clips that published systems settled on.
+struct SensitivityRecipe {
+  double q = 0.9, k = 1.4, v = 3.7, o = 2.1, up = 2.7, down = 4.5, token = 7.5, table = 1.0;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("q", self.q, Between{1e-6, 1e6}, "query matrices");
+    fields.key("k", self.k, Between{1e-6, 1e6}, "key matrices");
+    fields.key("v", self.v, Between{1e-6, 1e6}, "value matrices");
+    fields.key("o", self.o, Between{1e-6, 1e6}, "output matrices of the attention");
+    fields.key("up", self.up, Between{1e-6, 1e6}, "first MLP matrices");
+    fields.key("down", self.down, Between{1e-6, 1e6}, "second MLP matrices");
+    fields.key("token", self.token, Between{1e-6, 1e6}, "token embedding");
+    fields.key("table", self.table, Between{1e-6, 1e6}, "bigram and value tables and their projections");
+  }
+  bool operator==(const SensitivityRecipe&) const = default;
 };
 
 struct QuantRecipe {
   QuantRule rule = QuantRule::gptq;
   Calibration calibration = Calibration::self;
+  ScaleRule scale = ScaleRule::sdclip;
+  ClipChoice choice = ClipChoice::hessian;
   int64_t matrix_bits = 6;
+  int64_t attn_bits = 0;
   int64_t token_bits = 8;
+  int64_t table_bits = 8;
+  int64_t gate_bits = 0;
+  int64_t half_elements = 65536;
+  double damping = 0.01;
+  double extra_damping = 0;
+  bool allocator = true;
+  PruneScore prune = PruneScore::none;
+  QuantClipRecipe clip;
+  QuantMixedRecipe mixed;
+  LqerRecipe lqer;
+  SensitivityRecipe sensitivity;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("rule", self.rule, "round to nearest, or GPTQ");
+    fields.key("rule", self.rule, "round to nearest, the same with a search for the clip, or GPTQ");
     fields.key("calibration", self.calibration,
                "source of GPTQ's inputs: own samples, training data, or the training run itself");
+    fields.key("scale", self.scale,
+               "a row's step: from a percentile of its magnitudes (never below 1/R) or from its deviation");
+    fields.key("choice", self.choice, "percentile: the error that picks the clip, plain or weighted by the Hessian");
     fields.key("matrix_bits", self.matrix_bits, Between{2, 8}, "bits of the attention and MLP banks");
+    fields.key("attn_bits", self.attn_bits, Between{0, 8},
+               "bits of the attention banks where they differ (0 = as matrix_bits)");
     fields.key("token_bits", self.token_bits, Between{2, 8}, "bits of the token embedding");
+    fields.key("table_bits", self.table_bits, Between{2, 8}, "bits of the bigram and value tables");
+    fields.key("gate_bits", self.gate_bits, Between{0, 8}, "bits of the attention gate's rows (0 = half precision)");
+    fields.key("half_elements", self.half_elements, Between{0, 1 << 30},
+               "tables and projections with at most so many elements are kept in half precision");
+    fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted");
+    fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that");
+    fields.key("allocator", self.allocator, "under a byte budget, spread bits over tensors by rate and distortion");
+    fields.key("prune", self.prune,
+               "under a byte budget, zero levels of +-1: order by step, or by the increase of GPTQ's loss");
+    fields.table("clip", self.clip, "SDClip's k by kind of tensor");
+    fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian");
+    fields.table("lqer", self.lqer, "low-rank correction of the quantization error");
+    fields.table("sensitivity", self.sensitivity, "weights of the allocator");
   }
   bool operator==(const QuantRecipe&) const = default;
 };

@@ -125,6 +125,17 @@ void check_run(const Recipe& r, const Checker& check) {
                 r.average.swa.enabled, name_of(r.average.use));
 }
 
+void check_quant(const QuantRecipe& q, const Checker& check) {
+  check.require(q.rule != QuantRule::gptq_lite || q.scale == ScaleRule::percentile,
+                "quant.rule = \"gptq_lite\" searches percentiles, but quant.scale = \"{}\"", name_of(q.scale));
+  check.require(q.rule == QuantRule::gptq || q.scale != ScaleRule::hessian_sdclip,
+                "quant.scale = \"hessian_sdclip\" needs Hessians, which only quant.rule = \"gptq\" has");
+  check.require(q.attn_bits != 1 && q.gate_bits != 1,
+                "quant.attn_bits = {} and quant.gate_bits = {}: one bit has no levels but 0", q.attn_bits, q.gate_bits);
+  check.require(q.mixed.count == 0 || q.rule == QuantRule::gptq,
+                "quant.mixed.count = {} sorts by Hessians, which only quant.rule = \"gptq\" has", q.mixed.count);
+}
+
 }  // namespace
 
 void validate(const Recipe& recipe, std::string_view source) {
@@ -135,6 +146,7 @@ void validate(const Recipe& recipe, std::string_view source) {
   check_lengths(recipe, check);
   check_batch(recipe, check);
   check_run(recipe, check);
+  check_quant(recipe.quant, check);
 }
 
 }  // namespace fairway

@@ -1,0 +1,42 @@
+// GPTQ with the full Hessian (scoring spec §4.5): columns are rounded one by one, most active first, and the error of each is
+// spread over those not yet rounded. The factor depends on the Hessian alone, so Q, K and V share it, as do all clips tried.
+#pragma once
+
+#include "quant/grid.h"
+#include "quant/hessians.h"
+
+namespace fairway {
+
+inline constexpr int64_t kGptqBlock = 128;
+inline constexpr int kDampingRetries = 5;
+
+struct Damping {
+  double share = 0.01;  // of the mean diagonal
+  double extra = 0;     // of the mean diagonal, added before the first step as some published systems do
+};
+
+struct GptqFactor {
+  int64_t side = 0;
+  std::vector<int32_t> order;    // columns by descending diagonal
+  std::vector<uint8_t> dead;     // by column: its inputs were always zero, so its weights become zero
+  std::vector<double> diagonal;  // of the damped Hessian, by column
+  std::vector<float> upper;      // (C, C) in that order; empty: every damping failed
+  double added = 0;              // to the diagonal, all together
+  int retries = 0;               // how often damping was multiplied by ten
+
+  bool usable() const { return !upper.empty(); }
+};
+GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& damping);
+
+struct GptqResult {
+  std::vector<int8_t> q;  // (rows, cols)
+  double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q
+};
+GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor);
+
+// tr(D·H·Dᵀ) of any error, (rows, C).
+double hessian_loss(OpRunner& runner, MatrixView error, const Hessian& hessian);
+// W − s·q.
+std::vector<float> error_of(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool);
+
+}  // namespace fairway

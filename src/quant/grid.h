@@ -1,0 +1,54 @@
+// The integer grids of scoring spec §4.2–4.4: int-b with levels −R … R, R = 2^(b−1) − 1, and one step per row, rounded to half
+// precision before anything is quantized with it. Division is in double, halves round to even.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+
+namespace fairway {
+
+struct MatrixView {  // (rows, cols), dense
+  const float* data = nullptr;
+  int64_t rows = 0, cols = 0;
+
+  std::span<const float> row(int64_t index) const { return {data + index * cols, static_cast<size_t>(cols)}; }
+  int64_t count() const { return rows * cols; }
+};
+
+using HalfScales = std::vector<uint16_t>;  // one half per row; zero: the row is zero
+
+inline constexpr std::array<double, 5> kClipPercentiles{0.999, 0.9995, 0.9999, 0.99999, 1.0};
+inline constexpr double kTablePercentile = 0.9999984;  // of the token embedding and other tables under the percentile rule
+inline constexpr double kLeastClip = 1.0;              // the percentile rule never clips below this
+
+// Linear interpolation at rank fraction·(n−1) of the sorted values, whose order it changes; n > 0.
+double quantile(std::span<float> values, double fraction);
+double unbiased_deviation(std::span<const float> values);  // 0 for fewer than two
+
+// s = max(quantile(|w|), 1)/R.
+HalfScales percentile_scales(MatrixView w, double percentile, int bits, ThreadPool& pool);
+// s = k·std/R. A row whose largest weight lies beyond 2·k deviations (a constant row, one column) gets absmax/R instead.
+HalfScales sdclip_scales(MatrixView w, double k, int bits, ThreadPool& pool);
+// s = k·std·(1 + λ·(r − 1))/R with r = mean_j(|w_j|·a_j) over its mean over rows, a_j = H_jj/mean(H_jj); diagonal is damped.
+struct HessianClip {
+  double k, lambda;
+  std::span<const double> diagonal;
+};
+HalfScales hessian_sdclip_scales(MatrixView w, const HessianClip& clip, int bits, ThreadPool& pool);
+HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool);  // s = absmax/R
+
+// q = clamp(round(w/s), −R, R).
+std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool);
+
+// Σ (w − s·q)², summed by rows in order.
+double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool);
+
+// Throws InputError naming the tensor, the place and the value of a weight that is not finite, or too large for a half scale.
+void require_finite(MatrixView w, std::string_view name);
+
+}  // namespace fairway
