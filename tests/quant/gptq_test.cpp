@@ -1,0 +1,155 @@
+// GPTQ against the vector of scoring spec §11.2 and the self-checks of §4.12b.
+#include "quant/gptq.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "quant/problem.h"
+#include "quant/quantized_model.h"
+
+namespace fairway::quant_test {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr double kClip = 12.85;
+constexpr int kBits = 6;
+
+double rtn_loss(OpRunner& runner, const Matrix& w, const HalfScales& scales, const Hessian& hessian) {
+  const std::vector<int8_t> q = round_to_grid(w.view(), scales, kBits, runner.pool());
+  const std::vector<float> error = error_of(w.view(), q, scales, runner.pool());
+  return hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian);
+}
+
+TEST(Gptq, GivesTheVectorOfTheSpec) {
+  Queue queue(2);
+  const std::vector<float> w{.93F, -.36F, .21F, .47F, .14F, .62F, -.83F, -.29F};
+  const Hessian hessian{4, {2, 1.2, .3, -.8, 1.2, 1.5, .2, -.5, .3, .2, 3, 1.1, -.8, -.5, 1.1, 1}};
+  const HalfScales scales{to_half(0.31005859375F), to_half(0.27001953125F)};
+  const std::vector<double> upper{1.083468, -.856648, -.086393, -1.884987, 0, 1.066837, -.676423, .505775,
+                                  0,        0,        .886188,  .434939,   0, 0,        0,        .990755};
+  for (const Backend backend : {Backend::ref, Backend::cpu}) {
+    OpRunner runner(queue, backend);
+    const GptqFactor factor = factorize(runner, hessian, {});
+    EXPECT_THAT(factor.order, ElementsAre(2, 0, 1, 3));
+    for (size_t i = 0; i < upper.size(); ++i) EXPECT_NEAR(factor.upper[i], upper[i], 1e-6) << i;
+    const GptqResult result = gptq(runner, {w.data(), 2, 4}, scales, 3, factor);
+    EXPECT_THAT(result.q, ElementsAre(3, -1, 1, 1, 0, 3, -3, -1));
+    EXPECT_NEAR(result.loss, .066725, 1e-6);
+    const std::vector<int8_t> rounded = round_to_grid({w.data(), 2, 4}, scales, 3, runner.pool());
+    EXPECT_THAT(rounded, ElementsAre(3, -1, 1, 2, 1, 2, -3, -1));
+    const std::vector<float> error = error_of({w.data(), 2, 4}, rounded, scales, runner.pool());
+    EXPECT_NEAR(hessian_loss(runner, {error.data(), 2, 4}, hessian), .103125, 1e-6);
+  }
+}
+
+TEST(Gptq, WithAnIdentityHessianIsRounding) {  // (i)
+  Queue queue(2);
+  OpRunner runner(queue);
+  const Matrix w = gaussian(33, 200, 5);
+  const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
+  const GptqFactor factor = factorize(runner, diagonal(std::vector<double>(200, 1.0)), {});
+  EXPECT_EQ(gptq(runner, w.view(), scales, kBits, factor).q, round_to_grid(w.view(), scales, kBits, runner.pool()));
+}
+
+TEST(Gptq, LosesLessTheMoreInputsAreCorrelated) {  // (iii)
+  Queue queue(2);
+  OpRunner runner(queue);
+  const Matrix w = gaussian(128, 64, 6);
+  const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
+  struct Inputs {
+    int64_t factors;
+    double strength, least, most;
+  };
+  for (const Inputs& in : {Inputs{8, 12, 0.1, 0.35}, Inputs{16, 3, 0.35, 0.65}, Inputs{48, 1, 0.7, 0.95}}) {
+    const Hessian hessian = factor_model(64, in.factors, in.strength, 7);
+    const GptqResult result = gptq(runner, w.view(), scales, kBits, factorize(runner, hessian, {}));
+    const double ratio = result.loss / rtn_loss(runner, w, scales, hessian);
+    EXPECT_TRUE(ratio >= in.least && ratio <= in.most) << ratio << " with strength " << in.strength;
+    const auto rounded = round_to_grid(w.view(), scales, kBits, runner.pool());
+    EXPECT_GT(squared_error(w.view(), result.q, scales, runner.pool()), squared_error(w.view(), rounded, scales, runner.pool()))
+        << "the plain error must rise";
+    const std::vector<float> error = error_of(w.view(), result.q, scales, runner.pool());
+    EXPECT_NEAR(hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian) / result.loss, 1, 1e-4)
+        << "the loss told by GPTQ is that of its result";
+  }
+}
+
+TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {
+  const Matrix w = gaussian(70, 300, 8);
+  const Hessian hessian = factor_model(300, 40, 5, 9);
+  std::vector<GptqResult> results;
+  std::vector<std::vector<float>> uppers;
+  for (const int threads : {1, 2, 3}) {
+    Queue queue(threads);
+    OpRunner runner(queue, threads == 3 ? Backend::ref : Backend::cpu);
+    const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
+    const GptqFactor factor = factorize(runner, hessian, {});
+    uppers.push_back(factor.upper);
+    results.push_back(gptq(runner, w.view(), scales, kBits, factor));
+  }
+  EXPECT_EQ(uppers[0], uppers[1]);
+  EXPECT_EQ(results[0].q, results[1].q);
+  EXPECT_EQ(results[0].loss, results[1].loss);
+  int64_t different = 0;  // f32 against double: a value on the edge between two levels may fall to either side
+  for (size_t i = 0; i < results[0].q.size(); ++i) different += results[0].q[i] != results[2].q[i] ? 1 : 0;
+  EXPECT_LE(different, 20);
+  EXPECT_NEAR(results[2].loss / results[0].loss, 1, 1e-3);
+}
+
+TEST(Gptq, DeadColumnsBecomeZeroAndCostNothing) {
+  Queue queue(2);
+  OpRunner runner(queue);
+  const Matrix w = gaussian(9, 40, 10);
+  Hessian hessian = factor_model(40, 5, 3, 11);
+  for (const int64_t dead : {0, 17, 39})
+    for (int64_t i = 0; i < 40; ++i)
+      hessian.values[static_cast<size_t>(dead * 40 + i)] = hessian.values[static_cast<size_t>(i * 40 + dead)] = 0;
+  const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
+  const GptqFactor factor = factorize(runner, hessian, {});
+  ASSERT_TRUE(factor.usable());
+  EXPECT_EQ(std::count(factor.dead.begin(), factor.dead.end(), 1), 3);
+  const GptqResult result = gptq(runner, w.view(), scales, kBits, factor);
+  for (size_t row = 0; row < 9; ++row)
+    for (const size_t dead : {0UL, 17UL, 39UL}) EXPECT_EQ(result.q[row * 40 + dead], 0);
+  EXPECT_LT(result.loss, rtn_loss(runner, w, scales, hessian));
+}
+
+TEST(Gptq, IndefiniteHessiansAreDampedMoreAndThenGivenUp) {
+  Queue queue(1);
+  OpRunner runner(queue);
+  const GptqFactor mended = factorize(runner, {2, {1, 3, 3, 1}}, {});
+  ASSERT_TRUE(mended.usable());
+  EXPECT_EQ(mended.retries, 3) << "0.01, 0.1 and 1 are too little";
+  EXPECT_NEAR(mended.added, 10, 1e-12);
+  const GptqFactor hopeless = factorize(runner, {2, {1, 1e6, 1e6, 1}}, {});
+  EXPECT_FALSE(hopeless.usable());
+  EXPECT_EQ(hopeless.retries, kDampingRetries);
+}
+
+TEST(Gptq, ExtraDampingIsAddedBeforeTheShare) {
+  Queue queue(1);
+  OpRunner runner(queue);
+  const GptqFactor factor = factorize(runner, diagonal({3, 0, 1, 0}), {.share = 0.01, .extra = 0.01});
+  EXPECT_EQ(std::count(factor.dead.begin(), factor.dead.end(), 1), 0) << "nothing is dead once the diagonal was raised";
+  EXPECT_NEAR(factor.added, 0.01 + 0.01 * 1.01, 1e-12);
+  EXPECT_NEAR(factor.diagonal[1], factor.added, 1e-12);
+}
+
+TEST(Gptq, TakesOneRowAndOneColumn) {
+  Queue queue(2);
+  OpRunner runner(queue);
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 7}, {7, 1}, {1, 1}, {3, 129}}) {
+    const Matrix w = gaussian(rows, cols, 12);
+    const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
+    const Hessian hessian = factor_model(cols, 2, 2, 13);
+    const GptqResult result = gptq(runner, w.view(), scales, kBits, factorize(runner, hessian, {}));
+    EXPECT_EQ(result.q.size(), static_cast<size_t>(rows * cols));
+    EXPECT_TRUE(std::isfinite(result.loss));
+  }
+}
+
+}  // namespace
+}  // namespace fairway::quant_test
