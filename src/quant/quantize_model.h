@@ -1,0 +1,69 @@
+// From averaged weights to a QuantizedModel, tensor by tensor as the recipe's [quant] says (scoring spec §4).
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "quant/gptq.h"
+#include "quant/quantized_model.h"
+#include "quant/tensor_plan.h"
+
+namespace fairway {
+
+struct TensorReport {
+  std::string name;
+  TensorCoding coding = TensorCoding::half;
+  int bits = 16;
+  std::string scale_rule;  // "sdclip 12.85", "percentile 0.9995", "half"
+  double mean_square = 0;  // of W − dequantized
+  double loss = 0;         // tr(D·H·Dᵀ); 0 without a Hessian
+  double entropy = 16;     // of the integers, bits per weight
+  bool weighted = false;   // there was a Hessian
+  bool gptq = false;
+  std::string fallback;  // why GPTQ was wanted but rounding was done; empty otherwise
+  int damping_retries = 0;
+  bool corrected = false;  // by a low-rank term
+};
+
+struct QuantReport {
+  std::vector<TensorReport> tensors;           // in the order of the model's
+  std::vector<std::string> fallbacks() const;  // sentences, for the terminal
+};
+
+// Factors of the Hessians, made when first asked for and kept: Q, K and V, and every clip tried, share one.
+class FactorCache {
+ public:
+  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant);
+  const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
+  const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
+
+ private:
+  OpRunner* runner_;
+  const HessianStore* hessians_;
+  Damping damping_;
+  std::map<std::string, GptqFactor> factors_;
+};
+
+struct QuantizedPart {
+  QuantizedTensor tensor;
+  TensorReport report;
+};
+// One tensor on the grid of `setting`; `scale` is the rule for it.
+QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
+                              FactorCache& factors);
+
+// hessians: finished, or null. GPTQ without a usable Hessian rounds instead and says so in the report.
+QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+                              QuantReport& report);
+
+// W = s·q + A·B in half, single or integers, exactly the same on every machine.
+void dequantize(const QuantizedTensor& tensor, std::span<float> out);
+// Fills the store, whose table must be that of the model; InputError when a tensor is missing or has another shape.
+void dequantize(const QuantizedModel& model, ParamStore& out);
+
+// Order-0 entropy of the integers and what the scales, halves and corrections take besides: the size of an ideal static coder.
+double entropy_of(std::span<const int8_t> q);  // bits, all values together
+double estimated_bits(const QuantizedTensor& tensor);
+double estimated_bits(const QuantizedModel& model);
+
+}  // namespace fairway

@@ -1,0 +1,77 @@
+#include "quant/tensor_plan.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "quant/hessians.h"
+
+namespace fairway {
+namespace {
+
+QuantRole role_of(const std::string& bank, int64_t slice, int64_t layers) {
+  if (bank == "bank.qo") return slice < layers ? QuantRole::q : QuantRole::o;
+  if (bank == "bank.kv") return slice < layers ? QuantRole::k : QuantRole::v;
+  if (bank == "bank.up") return QuantRole::up;
+  if (bank == "bank.down") return QuantRole::down;
+  if (bank == "embed.token") return QuantRole::token;
+  if (bank == "block.attn_gate") return QuantRole::gate;
+  const bool table =
+      bank == "bigram.table" || bank == "bigram.proj" || bank == "value_embed.table" || bank == "value_embed.proj";
+  return table ? QuantRole::table : QuantRole::rest;
+}
+
+bool integers(QuantRole role, int64_t count, const QuantRecipe& quant) {
+  if (role <= QuantRole::token) return true;
+  if (role == QuantRole::table) return count > quant.half_elements;
+  return role == QuantRole::gate && quant.gate_bits > 0;
+}
+
+}  // namespace
+
+std::string TensorPlan::name() const { return slice < 0 ? bank : fmt::format("{}[{}]", bank, slice); }
+
+std::vector<TensorPlan> tensor_plans(const ParamStore& weights, const Recipe& recipe) {
+  std::vector<TensorPlan> plans;
+  for (const ParamBank& bank : weights.banks()) {
+    const bool sliced = bank.info.name.starts_with("bank.");
+    const int64_t slices = sliced ? bank.value.dim(0) : 1;
+    const int64_t cols = bank.value.cols(), rows = bank.value.rows() / slices;
+    for (int64_t slice = 0; slice < slices; ++slice) {
+      TensorPlan plan{.bank = bank.info.name, .slice = sliced ? slice : -1};
+      plan.role = role_of(plan.bank, slice, recipe.model.layers);
+      plan.weight = {bank.value.as<float>() + slice * rows * cols, rows, cols};
+      plan.integers = integers(plan.role, plan.weight.count(), recipe.quant);
+      plan.point = hessian_point(recipe.model, plan.bank, slice);
+      require_finite(plan.weight, plan.name());
+      plans.push_back(std::move(plan));
+    }
+  }
+  return plans;
+}
+
+GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant) {
+  const auto bits = [](int64_t value) { return static_cast<int>(value); };
+  if (plan.attention()) return {bits(quant.attn_bits > 0 ? quant.attn_bits : quant.matrix_bits), quant.clip.attn};
+  if (plan.matrix()) return {bits(quant.matrix_bits), quant.clip.mlp};
+  if (plan.role == QuantRole::token) return {bits(quant.token_bits), quant.clip.token};
+  if (plan.role == QuantRole::gate) return {bits(quant.gate_bits), 0};
+  return {bits(quant.table_bits), quant.clip.table};
+}
+
+double sensitivity(QuantRole role, const SensitivityRecipe& weights) {
+  switch (role) {
+    case QuantRole::q: return weights.q;
+    case QuantRole::k: return weights.k;
+    case QuantRole::v: return weights.v;
+    case QuantRole::o: return weights.o;
+    case QuantRole::up: return weights.up;
+    case QuantRole::down: return weights.down;
+    case QuantRole::token: return weights.token;
+    case QuantRole::table:
+    case QuantRole::gate:
+    case QuantRole::rest: break;
+  }
+  return weights.table;
+}
+
+}  // namespace fairway

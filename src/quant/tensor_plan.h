@@ -1,0 +1,38 @@
+// Which tensors a model is cut into and how each is stored (scoring spec §4.1): the banks' matrices and the token embedding as
+// integers, larger tables as integers, everything else in half precision.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "params/param_store.h"
+#include "quant/grid.h"
+
+namespace fairway {
+
+enum class QuantRole : uint8_t { q, k, v, o, up, down, token, table, gate, rest };
+
+struct TensorPlan {
+  std::string bank;
+  int64_t slice = -1;
+  QuantRole role = QuantRole::rest;
+  bool integers = false;
+  MatrixView weight;
+  std::string point;  // whose Hessian weighs its error; empty: none
+
+  std::string name() const;                                // "bank.up[3]"
+  bool matrix() const { return role <= QuantRole::down; }  // one of the layers' matrices
+  bool attention() const { return role <= QuantRole::o; }
+};
+
+// In the order of parameter_table(), slices ascending. Throws InputError for weights that are not finite.
+std::vector<TensorPlan> tensor_plans(const ParamStore& weights, const Recipe& recipe);
+
+struct GridSetting {
+  int bits = 8;
+  double k = 0;  // SDClip
+};
+GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant);
+double sensitivity(QuantRole role, const SensitivityRecipe& weights);
+
+}  // namespace fairway
