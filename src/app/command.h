@@ -45,6 +45,7 @@ void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_compare(CLI::App& program);
+void add_report(CLI::App& program);
 void add_doctor(CLI::App& program);
 
 }  // namespace fairway::app

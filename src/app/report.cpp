@@ -1,0 +1,76 @@
+// `fairway report`: a page about one run or several; with --serve, a live one.
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/signals.h"
+#include "report/page.h"
+#include "report/serve.h"
+#include "report/tensorboard.h"
+
+namespace fairway::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReportFlags {
+  std::vector<std::string> runs;
+  std::string out, tensorboard;
+  bool serve = false;
+  int port = 0;
+};
+
+int serve_runs(const CommonFlags& common, const ReportFlags& flags, const std::vector<fs::path>& folders) {
+  const StopSignals signals;
+  const auto data = [&] { return report_data(folders, true); };
+  serve_report(
+      static_cast<uint16_t>(flags.port),
+      {.page = [&] { return report_page(data()); },
+       .data = [&] { return data().dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); }},
+      [&](uint16_t port) {
+        print_result(common, {{"url", fmt::format("http://127.0.0.1:{}/", port)}, {"port", port}},
+                     fmt::format("http://127.0.0.1:{}/ (end with Ctrl-C)\n", port));
+      },
+      [&] { return signals.requested(); });
+  return 0;
+}
+
+int run_report(const CommonFlags& common, const ReportFlags& flags) {
+  const std::vector<fs::path> folders(flags.runs.begin(), flags.runs.end());
+  if (flags.serve && !flags.out.empty()) throw InputError("--serve writes no file; leave out --out");
+  const nlohmann::ordered_json data = report_data(folders, false);
+  if (flags.serve) return serve_runs(common, flags, folders);
+  const fs::path path = flags.out.empty() ? folders.front() / "report.html" : fs::path(flags.out);
+  const std::string page = report_page(data);
+  write_file_atomic(path, page);
+  nlohmann::ordered_json result{{"path", path.string()}, {"bytes", page.size()}};
+  std::string text = fmt::format("{} ({} bytes)\n", path.string(), page.size());
+  if (!flags.tensorboard.empty()) {
+    for (const fs::path& folder : folders) {
+      const std::string events =
+          write_tensorboard(folder, fs::path(flags.tensorboard) / fs::absolute(folder).filename()).string();
+      result["tensorboard"].push_back(events);
+      text += events + "\n";
+    }
+  }
+  print_result(common, result, text);
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* command = add_command(program, "report", "one self-contained HTML page about a run, or several side by side",
+                                  [flags](const CommonFlags& common) { return run_report(common, *flags); });
+  command->add_option("RUN", flags->runs, "run folders")->required();
+  command->add_option("--out", flags->out, "the page (default: report.html in the first run's folder)");
+  command->add_option("--tensorboard", flags->tensorboard, "also write TensorBoard event files to this folder");
+  command->add_flag("--serve", flags->serve, "a live page on the loopback address instead of a file");
+  command->add_option("--port", flags->port, "port of --serve (0: any free one)")->check(CLI::Range(0, 65535));
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,20 @@
+// The report of runs that are still going, on this machine's loopback address only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace fairway {
+
+struct LivePages {
+  std::function<std::string()> page;  // "/"
+  std::function<std::string()> data;  // "/data.json"
+};
+
+// Answers GET requests one after another until `stop` says so (asked several times a second). Port 0: any free one; `ready` is
+// told which. InputError when the port cannot be had.
+void serve_report(uint16_t port, const LivePages& pages, const std::function<void(uint16_t)>& ready,
+                  const std::function<bool()>& stop);
+
+}  // namespace fairway
