@@ -1,0 +1,195 @@
+#include "quant/bit_allocator.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace fairway {
+namespace {
+
+constexpr int64_t kFewestElements = 1024;  // smaller tables stay in half precision
+constexpr double kHeadroom = 1.25;         // of the grid beyond the largest weight: GPTQ moves weights
+constexpr double kLeastError = 1e-30;
+constexpr double kClose = 0.9985;  // share of the target that is good enough
+constexpr int kAttempts = 8;
+// Where options are measured, in doublings of the step: far apart where rounding noise follows its law, closer where it does
+// not.
+constexpr std::array<double, 11> kMeasured{-4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
+
+struct Interpolated {
+  double bits, error;
+};
+
+// Bits and the logarithm of the error are linear between measured steps.
+template <class Options>
+Interpolated interpolate(const Options& options, int step) {
+  size_t right = 1;
+  while (right + 1 < options.size() && options[right].step < step) ++right;
+  const auto &a = options[right - 1], &b = options[right];
+  const double share = static_cast<double>(step - a.step) / static_cast<double>(b.step - a.step);
+  return {a.bits + share * (b.bits - a.bits), std::exp(a.log_error + share * (b.log_error - a.log_error))};
+}
+
+double farthest_weight(MatrixView w) {
+  double farthest = 1;
+  for (int64_t row = 0; row < w.rows; ++row) {
+    const double deviation = unbiased_deviation(w.row(row));
+    float largest = 0;
+    for (const float value : w.row(row)) largest = std::max(largest, std::abs(value));
+    if (deviation > 0) farthest = std::max(farthest, static_cast<double>(largest) / deviation);
+  }
+  return farthest;
+}
+
+Recipe with_own_rules(Recipe recipe) {
+  recipe.quant.scale = ScaleRule::sdclip;
+  recipe.quant.choice = ClipChoice::hessian;
+  if (recipe.quant.rule == QuantRule::gptq_lite) recipe.quant.rule = QuantRule::rtn;
+  recipe.quant.half_elements = std::min(recipe.quant.half_elements, kFewestElements);
+  return recipe;
+}
+
+}  // namespace
+
+BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue)
+    : runner_(queue), recipe_(with_own_rules(recipe)), hash_(recipe_hash(recipe)), factors_(runner_, hessians, recipe_.quant) {
+  for (TensorPlan& plan : tensor_plans(weights, recipe_)) {
+    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(plan)});
+    if (!entry.plan.integers || entry.plan.role == QuantRole::gate)
+      entry.part = quantize_tensor(entry.plan, grid_setting(entry.plan, recipe_.quant), recipe_.quant, runner_, factors_);
+    else
+      measure(entry);
+  }
+}
+
+void BitAllocator::measure(Entry& entry) {
+  const MatrixView w = entry.plan.weight;
+  entry.weight = sensitivity(entry.plan.role, recipe_.quant.sensitivity) * static_cast<double>(w.count());
+  const Hessian* hessian = factors_.hessian(entry.plan);
+  if (hessian != nullptr)
+    entry.signal = hessian_loss(runner_, w, *hessian);
+  else
+    for (int64_t i = 0; i < w.count(); ++i) entry.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
+  entry.farthest = farthest_weight(w);
+  for (const double doublings : kMeasured) {
+    entry.chosen = static_cast<int>(doublings * kSteps);
+    entry.part = quantize_tensor(entry.plan, setting(entry, entry.chosen), recipe_.quant, runner_, factors_);
+    const double error = relative_error(entry, entry.part.report);
+    entry.options.push_back({entry.chosen, estimated_bits(entry.part.tensor), std::log(std::max(error, kLeastError))});
+  }
+}
+
+double BitAllocator::relative_error(const Entry& entry, const TensorReport& report) const {
+  if (!(entry.signal > 0)) return 0;
+  const double error = report.weighted ? report.loss : report.mean_square * static_cast<double>(entry.plan.weight.count());
+  return error / entry.signal;
+}
+
+GridSetting BitAllocator::setting(const Entry& entry, int step) const {
+  const double deviations = std::exp2(static_cast<double>(step) / kSteps);
+  int bits = 2;
+  while (bits < 8 && largest_level(bits) < kHeadroom * entry.farthest / deviations + 1) ++bits;
+  return {bits, largest_level(bits) * deviations};
+}
+
+double BitAllocator::predicted_bits(int step) const {
+  double total = 0;
+  for (const Entry& entry : entries_)
+    total += entry.options.empty() ? estimated_bits(entry.part.tensor) : interpolate(entry.options, step).bits;
+  return total;
+}
+
+// Bisects µ: each tensor takes the step that minimises weight·error + µ·bits.
+std::vector<int> BitAllocator::choose(double target_bits) const {
+  const auto at_price = [&](double price, std::vector<int>& steps) {
+    double total = 0;
+    steps.clear();
+    for (const Entry& entry : entries_) {
+      if (entry.options.empty()) {
+        total += estimated_bits(entry.part.tensor);
+        steps.push_back(0);
+        continue;
+      }
+      double best = std::numeric_limits<double>::infinity(), bits = 0;
+      int chosen = kCoarsest;
+      for (int step = kFinest; step <= kCoarsest; ++step) {
+        const Interpolated option = interpolate(entry.options, step);
+        const double cost = entry.weight * option.error + price * option.bits;
+        if (!(cost < best)) continue;
+        best = cost;
+        bits = option.bits;
+        chosen = step;
+      }
+      total += bits;
+      steps.push_back(chosen);
+    }
+    return total;
+  };
+  std::vector<int> steps, cheapest;
+  double low = -60, high = 30;  // log2 of the price
+  for (int round = 0; round < 40; ++round) {
+    const double middle = (low + high) / 2;
+    if (at_price(std::exp2(middle), steps) <= target_bits) {
+      high = middle;
+      cheapest = steps;
+    } else {
+      low = middle;
+    }
+  }
+  if (cheapest.empty()) at_price(std::exp2(high), cheapest);
+  return cheapest;
+}
+
+double BitAllocator::realize(const std::vector<int>& steps) {
+  double total = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    Entry& entry = entries_[i];
+    if (!entry.options.empty() && entry.chosen != steps[i]) {
+      entry.chosen = steps[i];
+      entry.part = quantize_tensor(entry.plan, setting(entry, steps[i]), recipe_.quant, runner_, factors_);
+    }
+    total += estimated_bits(entry.part.tensor);
+  }
+  return total;
+}
+
+QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
+  std::vector<int> best, last;
+  double best_total = -1, goal = target_bits;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::vector<int> steps = choose(goal);
+    if (steps == last) break;
+    const double total = realize(steps);
+    if (total <= target_bits && total > best_total) {
+      best_total = total;
+      best = steps;
+    }
+    if (total <= target_bits && total >= kClose * target_bits) break;
+    // Aim a little below the target, so that what was just above ends just below.
+    goal += (1 - 0.25 * (1 - kClose)) * target_bits - total;
+    last = std::move(steps);
+  }
+  if (best.empty()) {
+    best.assign(entries_.size(), kCoarsest);
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (entries_[i].options.empty()) best[i] = 0;
+  }
+  realize(best);
+  QuantizedModel model{.model = recipe_.model, .recipe_hash = hash_};
+  report.tensors.clear();
+  for (const Entry& entry : entries_) {
+    model.tensors.push_back(entry.part.tensor);
+    report.tensors.push_back(entry.part.report);
+  }
+  return model;
+}
+
+double BitAllocator::weighted_error(const QuantReport& report) const {
+  double sum = 0;
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (!entries_[i].options.empty()) sum += entries_[i].weight * relative_error(entries_[i], report.tensors[i]);
+  return sum;
+}
+
+}  // namespace fairway

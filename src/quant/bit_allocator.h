@@ -1,0 +1,60 @@
+// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ sensitivity·weights·relative error + µ·Σ bits, where a
+// tensor's one knob is its step in deviations of a row (bits and clip follow from it) and its error is tr(D·H·Dᵀ)/tr(W·H·Wᵀ).
+// Rates are order-0 entropies. Both are measured at a few steps per tensor, once, and interpolated between them.
+#pragma once
+
+#include "quant/quantize_model.h"
+
+namespace fairway {
+
+class BitAllocator {
+ public:
+  // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
+  // half precision become integers here, or a small budget could not be met.
+  BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue);
+
+  double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
+  double most_bits() const { return predicted_bits(kFinest); }
+
+  // The best model whose estimated_bits() are at most `target_bits`, close to them when they lie between least_bits() and
+  // most_bits(); the coarsest model when they cannot be met. May be called again with other targets: what does not change is
+  // kept.
+  QuantizedModel at(double target_bits, QuantReport& report);
+
+  // What at() minimises, of any model quantized from the same weights.
+  double weighted_error(const QuantReport& report) const;
+
+ private:
+  static constexpr int kSteps = 64;            // per doubling of the step
+  static constexpr int kFinest = -4 * kSteps;  // 1/16 of a deviation
+  static constexpr int kCoarsest = 5 * kSteps / 2;
+
+  struct Option {
+    int step;  // log2 of the step in deviations, times kSteps
+    double bits, log_error;
+  };
+  struct Entry {
+    TensorPlan plan;
+    double weight = 0;            // sensitivity · number of weights
+    double signal = 0;            // tr(W·H·Wᵀ)
+    double farthest = 0;          // the largest weight, in deviations of its row
+    std::vector<Option> options;  // empty: fixed
+    int chosen = 0;
+    QuantizedPart part;  // at `chosen`
+  };
+
+  void measure(Entry& entry);
+  double relative_error(const Entry& entry, const TensorReport& report) const;
+  GridSetting setting(const Entry& entry, int step) const;
+  double predicted_bits(int step) const;  // of all tensors, every one at this step
+  std::vector<int> choose(double target_bits) const;
+  double realize(const std::vector<int>& steps);  // returns the estimated bits
+
+  OpRunner runner_;
+  Recipe recipe_;     // with the rules used here
+  std::string hash_;  // of the recipe as it was given
+  FactorCache factors_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace fairway

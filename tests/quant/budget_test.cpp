@@ -1,0 +1,101 @@
+// What fits a model into a budget: the allocator and ±1 pruning.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "quant/bit_allocator.h"
+#include "quant/prune.h"
+#include "quant/small_model.h"
+
+namespace fairway::quant_test {
+namespace {
+
+TEST(BitAllocator, MeetsEveryBudgetFromBelow) {
+  SmallModel small;
+  QuantReport report;
+  const double natural = estimated_bits(small.quantize(report));
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
+  for (int i = 0; i <= 18; ++i) {
+    const double target = natural * (0.3 + 0.05 * i);
+    const QuantizedModel model = allocator.at(target, report);
+    const double bits = estimated_bits(model);
+    EXPECT_LE(bits, target);
+    if (target < allocator.most_bits()) {
+      EXPECT_GE(bits, 0.995 * target) << target / natural;
+    }
+    ASSERT_EQ(report.tensors.size(), model.tensors.size());
+  }
+}
+
+TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
+  SmallModel small;
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
+  for (const double clip : {8.0, 12.85, 20.0}) {
+    Recipe uniform = small.recipe;
+    uniform.quant.half_elements = 1024;  // the same tensors in integers
+    uniform.quant.clip = {.attn = clip, .mlp = clip, .token = 127.0 / 31 * clip, .table = 127.0 / 31 * clip};
+    QuantReport plain, allocated;
+    const QuantizedModel model = quantize_model(small.weights, uniform, &small.hessians, small.queue, plain);
+    (void)allocator.at(estimated_bits(model), allocated);
+    EXPECT_LT(allocator.weighted_error(allocated), allocator.weighted_error(plain)) << clip;
+  }
+}
+
+TEST(BitAllocator, RepeatsBitForBitAndSaysWhenABudgetIsTooSmall) {
+  SmallModel small;
+  QuantReport report;
+  BitAllocator first(small.weights, small.recipe, &small.hessians, small.queue);
+  Queue alone(1);
+  BitAllocator second(small.weights, small.recipe, &small.hessians, alone);
+  const double target = 0.5 * (first.least_bits() + first.most_bits());
+  const QuantizedModel once = first.at(target, report);
+  (void)second.at(0.7 * target, report);
+  (void)second.at(target, report);
+  EXPECT_TRUE(first.at(target, report).tensors == once.tensors);
+  EXPECT_TRUE(second.at(target, report).tensors == once.tensors);
+  EXPECT_GT(estimated_bits(first.at(1000, report)), 1000);
+}
+
+TEST(Prune, OrdersByStepAndKeepsTies) {
+  SmallModel small;
+  QuantReport report;
+  QuantizedModel model = small.quantize(report);
+  const auto list = prune_candidates(model, small.weights, small.recipe, &small.hessians, PruneScore::step);
+  int64_t ones = 0;
+  for (const QuantizedTensor& t : model.tensors)
+    if (t.bank.starts_with("bank.")) ones += std::count_if(t.q.begin(), t.q.end(), [](int8_t q) { return q == 1 || q == -1; });
+  ASSERT_EQ(static_cast<int64_t>(list.size()), ones);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const QuantizedTensor& t = model.tensors[list[i].tensor];
+    const double step = from_half(t.scale[list[i].index / static_cast<size_t>(t.cols)]);
+    ASSERT_EQ(list[i].score, step * step);
+    if (i == 0) continue;
+    ASSERT_TRUE(list[i - 1].score < list[i].score ||
+                (list[i - 1].score == list[i].score &&
+                 std::pair(list[i - 1].tensor, list[i - 1].index) < std::pair(list[i].tensor, list[i].index)));
+  }
+  const double before = estimated_bits(model);
+  prune(model, std::span(list).first(list.size() / 2));
+  EXPECT_LT(estimated_bits(model), before);
+  for (size_t i = 0; i < list.size(); ++i) ASSERT_EQ(model.tensors[list[i].tensor].q[list[i].index] == 0, i < list.size() / 2);
+}
+
+TEST(Prune, TheHessianScoreIsTheIncreaseOfADiagonalLoss) {
+  SmallModel small({"quant.rule=rtn"});
+  QuantReport report;
+  const QuantizedModel model = small.quantize(report);
+  const auto list = prune_candidates(model, small.weights, small.recipe, &small.hessians, PruneScore::hessian);
+  const auto plans = tensor_plans(small.weights, small.recipe);
+  ASSERT_FALSE(list.empty());
+  for (const size_t i : {size_t{0}, list.size() / 2, list.size() - 1}) {
+    const QuantizedTensor& t = model.tensors[list[i].tensor];
+    const TensorPlan& plan = plans[list[i].tensor];
+    const double step = from_half(t.scale[list[i].index / static_cast<size_t>(t.cols)]);
+    const double w = plan.weight.data[list[i].index], kept = w - step * t.q[list[i].index];
+    const auto column = static_cast<int64_t>(list[i].index) % t.cols;
+    EXPECT_NEAR(list[i].score, small.hessians.find(plan.point)->at(column, column) * (w * w - kept * kept), 1e-9);
+  }
+  EXPECT_LE(list.front().score, list.back().score);
+}
+
+}  // namespace
+}  // namespace fairway::quant_test
