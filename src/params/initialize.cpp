@@ -30,12 +30,68 @@ uint64_t stream_of(std::string_view name) {
 #define FAIRWAY_WIDER_CLONES
 #endif
 
+typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+constexpr int kLanes = 8, kRows = 4, kDone = 2, kWide = 2;  // tiles of dots: kRows x kDone; of updates: kRows x kWide vectors
+
+// along[r][d] = row r . done row d; rows of both are n long, those of `along` ld.
+FAIRWAY_WIDER_CLONES void dot_tile(const double* rows, const double* done, int64_t n, double* along, int64_t ld) {
+  Lanes sums[kRows][kDone] = {};
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int d = 0; d < kDone; ++d) {
+        sums[r][d] += *reinterpret_cast<const Lanes*>(rows + r * n + k) * *reinterpret_cast<const Lanes*>(done + d * n + k);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int d = 0; d < kDone; ++d) {
+      double sum = 0;
+      for (int lane = 0; lane < kLanes; ++lane) sum += sums[r][d][lane];
+      for (int64_t rest = k; rest < n; ++rest) sum += rows[r * n + rest] * done[d * n + rest];
+      along[r * ld + d] = sum;
+    }
+  }
+}
+
+// Takes from kRows rows their parts along `count` finished ones.
+FAIRWAY_WIDER_CLONES void subtract_parts(double* rows, const double* done, int64_t n, const double* along, int64_t count) {
+  int64_t k = 0;
+  for (; k + kWide * kLanes <= n; k += kWide * kLanes) {
+    Lanes parts[kRows][kWide] = {};
+    for (int64_t d = 0; d < count; ++d) {
+      const double* from = done + d * n + k;
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+        for (int w = 0; w < kWide; ++w) {
+          parts[r][w] += along[r * count + d] * *reinterpret_cast<const Lanes*>(from + w * kLanes);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int w = 0; w < kWide; ++w) *reinterpret_cast<Lanes*>(rows + r * n + k + w * kLanes) -= parts[r][w];
+    }
+  }
+  for (; k < n; ++k) {
+    for (int r = 0; r < kRows; ++r) {
+      double part = 0;
+      for (int64_t d = 0; d < count; ++d) part += along[r * count + d] * done[d * n + k];
+      rows[r * n + k] -= part;
+    }
+  }
+}
+
 // Takes from `row` its part along the unit vector `done`.
 FAIRWAY_WIDER_CLONES void remove_component(double* row, const double* done, int64_t n) {
-  double lanes[8] = {};
+  double lanes[kLanes] = {};
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int j = 0; j < 8; ++j) lanes[j] += row[i + j] * done[i + j];
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) lanes[j] += row[i + j] * done[i + j];
   }
   for (; i < n; ++i) lanes[0] += row[i] * done[i];
   double along = 0;
@@ -43,18 +99,22 @@ FAIRWAY_WIDER_CLONES void remove_component(double* row, const double* done, int6
   for (int64_t k = 0; k < n; ++k) row[k] -= along * done[k];
 }
 
-// Modified Gram–Schmidt in double; vectors are rows of length n. A Gaussian matrix is far from singular: one pass leaves them
-// orthogonal to far below the bf16 grid they are rounded to.
+// Gram–Schmidt in double, by blocks of rows of length n: classical against the finished blocks, modified inside. A Gaussian
+// matrix is far from singular: one pass leaves the rows orthogonal to far below the bf16 grid they are rounded to.
 void orthonormalize(std::vector<double>& v, int64_t count, int64_t n) {
-  constexpr int64_t kBlock = 16;  // rows that stay in the second cache while the finished ones pass by once for all of them
+  constexpr int64_t kBlock = 32;  // finished rows pass by once for all of these, which stay in the second cache
+  static_assert(kBlock % kRows == 0 && kBlock % kDone == 0);
+  std::vector<double> along(static_cast<size_t>(kRows * count));
   const auto row = [&](int64_t i) { return &v[static_cast<size_t>(i * n)]; };
   for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, count);
-    for (int64_t done = 0; done < begin; ++done) {
-      for (int64_t i = begin; i < end; ++i) remove_component(row(i), row(done), n);
+    const int64_t end = std::min(begin + kBlock, count), whole = begin + (end - begin) / kRows * kRows;
+    for (int64_t i = begin; i < whole && begin > 0; i += kRows) {
+      for (int64_t done = 0; done < begin; done += kDone)
+        dot_tile(row(i), row(done), n, &along[static_cast<size_t>(done)], begin);
+      subtract_parts(row(i), row(0), n, along.data(), begin);
     }
     for (int64_t i = begin; i < end; ++i) {
-      for (int64_t done = begin; done < i; ++done) remove_component(row(i), row(done), n);
+      for (int64_t done = i < whole ? begin : 0; done < i; ++done) remove_component(row(i), row(done), n);
       double squares = 0;
       for (int64_t k = 0; k < n; ++k) squares += row(i)[k] * row(i)[k];
       const double inverse = 1 / std::sqrt(squares);
@@ -108,10 +168,15 @@ void fill_orthogonal(float* matrix, int64_t rows, int64_t cols, uint64_t seed, u
   Rng rng(seed, stream);
   for (double& value : vectors) value = rng.normal();
   orthonormalize(vectors, count, length);
-  for (int64_t r = 0; r < rows; ++r) {
+  constexpr int64_t kStrip = 16;  // rows of a tall matrix at a time: its vectors are columns and far apart
+  for (int64_t strip = 0; strip < rows; strip += kStrip) {
+    const int64_t end = std::min(strip + kStrip, rows);
+    if (rows <= cols) {
+      for (int64_t i = strip * cols; i < end * cols; ++i) matrix[i] = through_bf16(vectors[static_cast<size_t>(i)]);
+      continue;
+    }
     for (int64_t c = 0; c < cols; ++c) {
-      const int64_t at = rows > cols ? c * length + r : r * length + c;
-      matrix[r * cols + c] = through_bf16(vectors[static_cast<size_t>(at)]);
+      for (int64_t r = strip; r < end; ++r) matrix[r * cols + c] = through_bf16(vectors[static_cast<size_t>(c * length + r)]);
     }
   }
 }
