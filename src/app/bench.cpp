@@ -74,6 +74,7 @@ int bench_ops(const CommonFlags& common, double seconds) {
                      {"tflops", l.gflops * 1e-3},
                      {"speed_of_light", l.share},
                      {"speed_of_light_best", l.best_share},
+                     {"peak_gflops", l.peak},
                      {"error", l.error}});
     text += fmt::format("{:4} {:6} {:6} {:6} {:10.1f} {:9.1f} {:15.1f}% {:5.1f}% {:9.1e}\n", l.layout, l.m, l.n, l.k,
                         l.timing.median * 1e6, l.gflops, 100 * l.share, 100 * l.best_share, l.error);

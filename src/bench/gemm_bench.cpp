@@ -7,11 +7,13 @@
 #include "base/rng.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/peak.h"
+#include "tensor/arena.h"
 
 namespace fairway::bench {
 namespace {
 
-constexpr double kPeakSeconds = 0.05, kErrorLimit = 1e-4;
+constexpr double kErrorLimit = 1e-4;
+constexpr int kLeastSamples = 5;
 
 struct Case {
   const char* name;
@@ -25,7 +27,7 @@ constexpr Case kCases[] = {
     {"nn", cpu::GemmLayout::nn, 2048, 256, 768},  {"tn", cpu::GemmLayout::tn, 768, 256, 2048},
 };
 
-double sampled_error(const Case& c, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& out) {
+double sampled_error(const Case& c, const float* a, const float* b, const float* out) {
   Rng rng(3);
   double worst = 0;
   for (int sample = 0; sample < 200; ++sample) {
@@ -33,48 +35,74 @@ double sampled_error(const Case& c, const std::vector<float>& a, const std::vect
                j = static_cast<int64_t>(rng.below(static_cast<uint64_t>(c.n)));
     double sum = 0, scale = 0;
     for (int64_t k = 0; k < c.k; ++k) {
-      const double x = static_cast<double>(a[static_cast<size_t>(c.layout == cpu::GemmLayout::tn ? k * c.m + i : i * c.k + k)]);
-      const double y = static_cast<double>(b[static_cast<size_t>(c.layout == cpu::GemmLayout::nt ? j * c.k + k : k * c.n + j)]);
+      const double x = static_cast<double>(a[c.layout == cpu::GemmLayout::tn ? k * c.m + i : i * c.k + k]);
+      const double y = static_cast<double>(b[c.layout == cpu::GemmLayout::nt ? j * c.k + k : k * c.n + j]);
       sum += x * y;
       scale += std::abs(x * y);
     }
-    const double error = std::abs(static_cast<double>(out[static_cast<size_t>(i * c.n + j)]) - sum) / scale;
+    const double error = std::abs(static_cast<double>(out[i * c.n + j]) - sum) / scale;
     if (!(error <= worst)) worst = error;
   }
   return worst;
 }
 
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// Product and peak take turns at intervals of one length, so a busy neighbour takes its part of both.
+void time_product(ThreadPool& pool, const cpu::GemmArgs& args, void* workspace, double seconds, GemmLine& line) {
+  const double gflop = 2e-9 * static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
+  std::vector<double> rates, peaks, shares;
+  const double once = measure([&] { cpu::gemm(pool, args, workspace); }, 0, kLeastSamples).median;
+  double before = cpu::fma_rate_gflops(pool, once);
+  line.timing = measure(
+      [&] {
+        const double took = measure_once([&] { cpu::gemm(pool, args, workspace); });
+        const double after = cpu::fma_rate_gflops(pool, once);
+        rates.push_back(gflop / took);
+        peaks.push_back(after);
+        shares.push_back(2 * rates.back() / (before + after));
+        before = after;
+      },
+      seconds, kLeastSamples);
+  line.gflops = median(rates);
+  line.peak = median(peaks);
+  line.share = median(shares);
+  line.best_share = *std::max_element(rates.begin(), rates.end()) / *std::max_element(peaks.begin(), peaks.end());
+  line.timing.median = gflop / line.gflops;
+}
+
 }  // namespace
 
 std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
-  std::vector<std::byte> workspace(cpu::gemm_workspace(pool.threads()));
   std::vector<GemmLine> lines;
   for (const Case& c : kCases) {
-    std::vector<float> a(static_cast<size_t>(c.m * c.k)), b(static_cast<size_t>(c.n * c.k)),
-        out(static_cast<size_t>(c.m * c.n));
+    const Spec spec_a{{c.m, c.k}}, spec_b{{c.n, c.k}}, spec_c{{c.m, c.n}};
+    const auto scratch = static_cast<int64_t>(cpu::gemm_workspace(pool.threads()));
+    Arena arena("bench", spec_a.bytes() + spec_b.bytes() + spec_c.bytes() + static_cast<size_t>(scratch) + 4 * kArenaAlignment);
+    float* a = arena.make("a", spec_a).as<float>();
+    float* b = arena.make("b", spec_b).as<float>();
+    float* out = arena.make("c", spec_c).as<float>();
+    std::byte* workspace = arena.make("scratch", {{scratch}, DType::u8}).data;
     Rng rng(1);
-    for (float& x : a) x = static_cast<float>(rng.uniform01() - 0.5);
-    for (float& x : b) x = static_cast<float>(rng.uniform01() - 0.5);
-    cpu::GemmArgs args{.layout = c.layout,
-                       .m = c.m,
-                       .n = c.n,
-                       .k = c.k,
-                       .a = a.data(),
-                       .lda = c.layout == cpu::GemmLayout::tn ? c.m : c.k,
-                       .b = b.data(),
-                       .ldb = c.layout == cpu::GemmLayout::nt ? c.k : c.n,
-                       .c = out.data(),
-                       .ldc = c.n};
-    cpu::gemm(pool, args, workspace.data());
+    for (int64_t i = 0; i < c.m * c.k; ++i) a[i] = static_cast<float>(rng.uniform01() - 0.5);
+    for (int64_t i = 0; i < c.n * c.k; ++i) b[i] = static_cast<float>(rng.uniform01() - 0.5);
+    const cpu::GemmArgs args{.layout = c.layout,
+                             .m = c.m,
+                             .n = c.n,
+                             .k = c.k,
+                             .a = a,
+                             .lda = c.layout == cpu::GemmLayout::tn ? c.m : c.k,
+                             .b = b,
+                             .ldb = c.layout == cpu::GemmLayout::nt ? c.k : c.n,
+                             .c = out,
+                             .ldc = c.n};
+    cpu::gemm(pool, args, workspace);
     GemmLine line{.layout = c.name, .m = c.m, .n = c.n, .k = c.k, .error = sampled_error(c, a, b, out)};
     if (!(line.error <= kErrorLimit)) throw WorkError(std::string("gemm ") + c.name + ": wrong result; nothing was timed");
-    const double before = cpu::fma_peak_gflops(pool, kPeakSeconds);
-    line.timing = measure([&] { cpu::gemm(pool, args, workspace.data()); }, seconds_each);
-    const double peak = std::max(before, cpu::fma_peak_gflops(pool, kPeakSeconds));
-    const double gflop = 2e-9 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
-    line.gflops = gflop / line.timing.median;
-    line.best_share = gflop / line.timing.best / peak;
-    line.share = line.gflops / peak;
+    time_product(pool, args, workspace, seconds_each, line);
     lines.push_back(line);
   }
   return lines;

@@ -14,8 +14,9 @@ struct GemmLine {
   int64_t m = 0, n = 0, k = 0;
   Timing timing;
   double gflops = 0;      // at the median
-  double share = 0;       // of the peak measured right before and after
-  double best_share = 0;  // of the fastest sample: what the kernel reaches when the machine is not disturbed
+  double share = 0;       // median over the samples: each over the peak measured right before and after it
+  double best_share = 0;  // the fastest sample over the fastest peak: what is left when the machine is not disturbed
+  double peak = 0;        // GFLOP/s, median
   double error = 0;       // worst relative error of sampled elements against double sums
 };
 

@@ -6,6 +6,12 @@
 
 namespace fairway::bench {
 
+double measure_once(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 Timing measure(const std::function<void()>& work, double seconds, int least) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };

@@ -15,4 +15,7 @@ struct Timing {
 // Runs `work` a few times unmeasured, then until `seconds` have passed and at least `least` samples are there.
 Timing measure(const std::function<void()>& work, double seconds, int least = 5);
 
+// Seconds of one call.
+double measure_once(const std::function<void()>& work);
+
 }  // namespace fairway::bench

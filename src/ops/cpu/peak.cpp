@@ -7,10 +7,16 @@
 
 namespace fairway::cpu {
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kRounds = 20000;  // about 40 microseconds
+
+double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+}  // namespace
+
 double fma_peak_gflops(ThreadPool& pool, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int64_t kRounds = 20000;  // about 40 microseconds
-  const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
   const auto& table = kernels();
   const double threads = pool.threads();
   double best = 0;
@@ -22,6 +28,15 @@ double fma_peak_gflops(ThreadPool& pool, double seconds) {
     best = std::max(best, flops / since(burst) * 1e-9);
   } while (since(start) < seconds);
   return best;
+}
+
+double fma_rate_gflops(ThreadPool& pool, double seconds) {
+  constexpr double kBurstSeconds = 4e-5;
+  const auto& table = kernels();
+  const int64_t bursts = pool.threads() * std::max<int64_t>(1, static_cast<int64_t>(seconds / kBurstSeconds));
+  const auto start = Clock::now();
+  pool.parallel_for(bursts, [&](int64_t) { table.fma_burst(kRounds); });
+  return static_cast<double>(bursts) * kRounds * table.fma_burst(1) / since(start) * 1e-9;
 }
 
 }  // namespace fairway::cpu
