@@ -38,11 +38,17 @@ __attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, 
                                             const float* ahead, int64_t row, int64_t col) {
   const int64_t rows = min64(kMr, g.m - row), cols = min64(kNr, g.n - col);
   float* c = g.c + row * g.ldc + col;
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int j = 0; j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
-  }
   vec acc[kMr][kNv] = {};
-  accumulate<kMr, kNv, kByColumn, true>(acc, g.k, a, stride, b, kNr, ahead);
+  // A row of C is asked for now and then: all at once they would fill the line buffers that B needs.
+  const int64_t part = g.k / kMr;
+  for (int64_t i = 0; i <= kMr; ++i) {
+    const int64_t steps = i < kMr ? part : g.k - kMr * part;
+    for (int j = 0; i < rows && j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
+    accumulate<kMr, kNv, kByColumn, true>(acc, steps, a, stride, b, kNr, ahead);
+    a += kByColumn ? steps * stride : steps;
+    b += steps * kNr;
+    ahead += steps * 16;
+  }
   const bool plain = rows == kMr && cols == kNr && !(g.last && g.epilogue.kind != EpilogueKind::none);
   const vec alpha = splat(g.alpha);
   alignas(64) float tile[kMr * kNr];
