@@ -8,7 +8,8 @@ BuildContext::BuildContext(Tape& tape, const Recipe& recipe, const ParamStore& p
                            ModelStage stage)
     : tape_(&tape), recipe_(&recipe), params_(&params), inputs_(&inputs), stage_(stage) {
   tokens = tape.input("tokens", inputs.tokens);
-  targets = tape.input("targets", inputs.targets);
+  if (inputs.targets) targets = tape.input("targets", inputs.targets);
+  if (inputs.head_rows) head_rows_ = tape.input("head_rows", inputs.head_rows);
   rope = tape.input("rope", inputs.rope);
   if (inputs.segment_start) segment_start = tape.input("segment_start", inputs.segment_start);
 }
@@ -35,6 +36,34 @@ Var BuildContext::matrix(std::string_view bank, int64_t index) {
   }
   return quantized;
 }
+
+void BuildContext::begin_pass(int64_t pass, bool last) {
+  adapter_pass_ = pass;
+  narrowed_ = last && head_rows_;
+}
+
+Var BuildContext::adapter(std::string_view site, const char* factor) {
+  const std::string name = "lora." + std::string(site) + factor;
+  const ParamBank& bank = inputs_->adapters->params->bank(name);
+  if (bank.value.spec.shape.rank == 2) return tape_->param(name, bank.value, bank.grad);
+  return tape_->param(name + "[" + std::to_string(adapter_pass_) + "]", bank.value.slice(adapter_pass_),
+                      bank.grad.slice(adapter_pass_));
+}
+
+Var BuildContext::adapted(Var weight, std::string_view site) {
+  if (!inputs_->adapters) return weight;
+  return tape_->one(ProjectResidual{}, {weight, adapter(site, ".b"), adapter(site, ".a"),
+                                        tape_->input("adapter scale", inputs_->adapters->width_scale)});
+}
+
+Var BuildContext::adapted(Var x, Var n, Var scale, std::string_view site) {
+  if (!inputs_->adapters) return x;
+  const Var low = tape_->one(ProjectResidual{},
+                             {{}, n, adapter(site, ".a"), tape_->input("adapter rank scale", inputs_->adapters->rank_scale)});
+  return tape_->one(ProjectResidual{}, {x, low, adapter(site, ".b"), scale});
+}
+
+Var BuildContext::narrow(Var rows) { return narrowed_ && rows ? tape_->one(Embed{}, {head_rows_, rows}) : rows; }
 
 double BuildContext::layer_scale(int64_t layer) const {
   return model().layer_scale ? 1.0 / std::sqrt(static_cast<double>(layer + 1)) : 1.0;

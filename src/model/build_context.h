@@ -20,6 +20,12 @@ class BuildContext {
   // A matrix of a bank; seen through fake quantization where the stage asks for it.
   Var matrix(std::string_view bank, int64_t index);
   double layer_scale(int64_t layer) const;  // λ_i = 1/√(i+1)
+  // From the last pass's attention on, only the rows that the head asks for go on (all of them unless it names some).
+  void begin_pass(int64_t pass, bool last);
+  Var narrow(Var rows);  // (M, C) → (N, C)
+  // The pass's adapters, where there are any: of a matrix, and of a sublayer with input n whose scaled output went into x.
+  Var adapted(Var weight, std::string_view site);
+  Var adapted(Var x, Var n, Var scale, std::string_view site);
 
   int64_t next_pass() { return pass_++; }  // counts passes over layers, in execution order
 
@@ -28,12 +34,16 @@ class BuildContext {
   Var value_embed;  // (M, K·E), shared by the layers that use it
 
  private:
+  Var adapter(std::string_view site, const char* factor);
   Tape* tape_;
   const Recipe* recipe_;
   const ParamStore* params_;
   const ModelInputs* inputs_;
   ModelStage stage_;
   int64_t pass_ = 0;
+  Var head_rows_;
+  bool narrowed_ = false;
+  int64_t adapter_pass_ = 0;
   std::map<std::pair<std::string, int64_t>, Var> quantized_;
 };
 

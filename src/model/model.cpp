@@ -23,6 +23,7 @@ Var run_layers(BuildContext& c, bool looped) {
       target = join_skip(c, decoder_position, target, skips.back());
       skips.pop_back();
     }
+    c.begin_pass(static_cast<int64_t>(pass), pass + 1 == order.layers.size());
     if (parallel) {
       lanes = parallel_block(c, layer, lanes);
     } else {
@@ -44,12 +45,18 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   tape.scope("head");
   const Var final_norm = tape.one(RmsNorm{}, {x});
   tape.observe("final", final_norm);
-  const std::vector<Var> head =
-      tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, c.param("embed.token"), c.targets});
+  if (inputs.raw_head) {
+    const Var logits =
+        tape.one(ProjectResidual{}, {{}, final_norm, c.param("embed.token"), tape.input("ones", inputs.raw_head)});
+    tape.keep(logits);
+    return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
+  }
+  const Var table = c.adapted(c.param("embed.token"), "head");
+  const std::vector<Var> head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
   tape.observe("logits", head[2]);
   tape.keep(head[0]);
   tape.keep(head[1]);
-  return {.loss = head[0], .nll = head[1], .logits = head[2]};
+  return {.loss = head[0], .nll = head[1], .logits = head[2], .lse = head[3]};
 }
 
 Shape rope_shape(const Recipe& recipe, int64_t positions) { return {positions, recipe.model.rope.dims}; }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autograd/tape.h"
+#include "model/adapters.h"
 #include "params/param_store.h"
 #include "recipe/recipe.h"
 
@@ -31,12 +32,15 @@ struct DecodeInputs {
 
 // Fixed memory that the program reads; filled before each run.
 struct ModelInputs {
-  Tensor tokens;                         // i32 (M)
-  Tensor targets;                        // i32 (M)
-  Tensor segment_start;                  // i32 (M), only where documents are packed
-  Tensor rope;                           // (T, R)
-  Tensor loss_gradient;                  // (1); absent: forward only
-  int64_t row_length = 0;                // T
+  Tensor tokens;           // i32 (M)
+  Tensor targets;          // i32 (M), or (N) with head_rows
+  Tensor head_rows;        // i32 (N), optional: rows that the head, and what only they need, runs on
+  Tensor raw_head;         // (V) ones, optional: the head ends at ℓ = x·tableᵀ, without softcap and loss
+  Tensor segment_start;    // i32 (M), only where documents are packed
+  Tensor rope;             // (T, R)
+  Tensor loss_gradient;    // (1); absent: forward only
+  int64_t row_length = 0;  // T
+  const AdapterInputs* adapters = nullptr;
   const DecodeInputs* decode = nullptr;  // present: M = B, T = 1, and rope holds the row of the position alone
 };
 
@@ -44,7 +48,8 @@ struct ModelInputs {
 struct ModelOutputs {
   Var loss;    // (1)
   Var nll;     // (M)
-  Var logits;  // (M, V) after the softcap
+  Var logits;  // (M, V) after the softcap; before it with raw_head
+  Var lse;     // (M)
 };
 
 // Observe points, told in execution order: "layer<i>.attn_in", ".attn_out", ".mlp_in", ".mlp_hidden", ".out" (sequential blocks

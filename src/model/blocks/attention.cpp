@@ -28,8 +28,9 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(name + ".attn_in", normed);
-  const std::vector<Var> qkv = tape.call(
-      QkvProject{}, {normed, c.matrix("bank.qo", layer), c.matrix("bank.kv", layer), c.matrix("bank.kv", m.layers + layer)});
+  const std::vector<Var> qkv =
+      tape.call(QkvProject{}, {normed, c.adapted(c.matrix("bank.qo", layer), "q"), c.adapted(c.matrix("bank.kv", layer), "k"),
+                               c.adapted(c.matrix("bank.kv", m.layers + layer), "v")});
   Var v = qkv[2];
   const auto& with_values = m.value_embed.layers;
   if (const auto at = std::find(with_values.begin(), with_values.end(), layer);

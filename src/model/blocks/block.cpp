@@ -9,16 +9,16 @@ Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(name + ".mlp_in", normed);
-  const std::vector<Var> mlp = tape.call(
-      Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), c.param("block.mlp_scale", layer)});
+  const Var scale = c.param("block.mlp_scale", layer);
+  const std::vector<Var> mlp = tape.call(Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), scale});
   tape.observe(name + ".mlp_hidden", mlp[2]);
-  return mlp[0];
+  return c.adapted(mlp[0], normed, scale, "mlp");
 }
 
 Var attention_into(BuildContext& c, int64_t layer, Var x, Var normed) {
-  const Var heads = attention_heads(c, layer, normed);
-  return c.tape().one(ProjectResidual{},
-                      {x, heads, c.matrix("bank.qo", c.model().layers + layer), c.param("block.attn_scale", layer)});
+  const Var heads = c.narrow(attention_heads(c, layer, normed)), scale = c.param("block.attn_scale", layer);
+  const Var out = c.tape().one(ProjectResidual{}, {c.narrow(x), heads, c.matrix("bank.qo", c.model().layers + layer), scale});
+  return c.adapted(out, c.inputs().adapters ? c.narrow(normed) : Var{}, scale, "o");
 }
 
 }  // namespace
@@ -41,6 +41,7 @@ Lanes parallel_block(BuildContext& c, int64_t layer, Lanes lanes) {
   const double scale = c.layer_scale(layer);
   const std::vector<Var> head = tape.call(MixNorm{.scale = scale}, {lanes.attn, c.x0, c.param("block.resid_mix", layer)});
   const Var attention = attention_into(c, layer, {}, head[1]);  // lanes carry themselves, not the mixed stream
+  lanes = {c.narrow(lanes.attn), c.narrow(lanes.mlp)};
   const Var normed = tape.one(RmsNorm{.scale = scale}, {lanes.mlp});
   const Var mlp = mlp_into(c, layer, {}, normed);
   const std::vector<Var> mixed =

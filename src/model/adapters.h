@@ -1,0 +1,22 @@
+// Low-rank additions to a model that stays as it is (scoring spec §2.6): for each pass over a layer Q, K and V as W + s·B·A,
+// "O" and "MLP" as s·B·A·n beside the sublayer whose normed input n is, and the head's table as E + s·B·A.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "params/param_store.h"
+
+namespace fairway {
+
+// The adapters' parameters: "lora.<site>.a" and "lora.<site>.b" for the sites q, k, v, o, mlp and head; b is (out, r). a is
+// (in, r) for q, k, v and head, whose product with b is a matrix, and (r, in) for o and mlp, which multiply activations.
+std::vector<ParamInfo> adapter_table(const ModelRecipe& model, bool looped, int64_t rank);
+
+struct AdapterInputs {
+  const ParamStore* params = nullptr;
+  Tensor width_scale;  // (D), all s = alpha/r
+  Tensor rank_scale;   // (r), all s
+};
+
+}  // namespace fairway
