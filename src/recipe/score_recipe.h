@@ -2,6 +2,7 @@
 // published systems state without ambiguity.
 #pragma once
 
+#include "recipe/adapt_recipe.h"
 #include "recipe/fields.h"
 
 namespace fairway {
@@ -11,7 +12,7 @@ enum class Calibration : uint8_t { self, train, online };               // §4.6
 enum class ScaleRule : uint8_t { percentile, sdclip, hessian_sdclip };  // §4.3
 enum class ClipChoice : uint8_t { mse, hessian };                       // §4.3, §4.5
 enum class PruneScore : uint8_t { none, step, hessian };                // §5
-enum class ScoreMode : uint8_t { plain, sliding };
+enum class ScoreMode : uint8_t { plain, sliding, slot, ttt, lora_ttt, ngram, slot_published, ngram_published };
 
 template <>
 struct EnumNames<QuantRule> {
@@ -35,7 +36,8 @@ struct EnumNames<PruneScore> {
 };
 template <>
 struct EnumNames<ScoreMode> {
-  static constexpr std::array<std::string_view, 2> names{"plain", "sliding"};
+  static constexpr std::array<std::string_view, 8> names{"plain",    "sliding", "slot",           "ttt",
+                                                         "lora-ttt", "ngram",   "slot-published", "ngram-published"};
 };
 
 struct QuantClipRecipe {  // SDClip: the largest level of a row stands for k standard deviations
@@ -152,12 +154,24 @@ struct ScoreRecipe {
   ScoreMode mode = ScoreMode::sliding;
   int64_t stride = 64;
   int64_t context = 2048;
+  int64_t windows = 0;
+  bool documents = false;
+  SlotRecipe slot;
+  TttRecipe ttt;
+  LoraRecipe lora;
+  NgramRecipe ngram;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("mode", self.mode, "disjoint windows, or windows that overlap so that every token has context");
-    fields.key("stride", self.stride, Between{1, 1 << 20}, "sliding: tokens scored per window");
+    fields.key("mode", self.mode, "how the stream is scored; the published forms of slot and ngram break the rules");
+    fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode");
     fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window");
+    fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)");
+    fields.key("documents", self.documents, "attention stays inside documents");
+    fields.table("slot", self.slot, "an offset of the last hidden state, fitted while scoring");
+    fields.table("ttt", self.ttt, "weights that learn from scored chunks");
+    fields.table("lora", self.lora, "adapters that learn inside a document");
+    fields.table("ngram", self.ngram, "hints from repeated token sequences");
   }
   bool operator==(const ScoreRecipe&) const = default;
 };

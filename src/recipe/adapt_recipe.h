@@ -1,0 +1,98 @@
+// The tables under [score] for modes that adapt while they score (scoring spec §2.4 to §2.7). Defaults are the published ones.
+#pragma once
+
+#include "recipe/fields.h"
+
+namespace fairway {
+
+enum class FreezeSemantics : uint8_t { intent, compat };
+
+template <>
+struct EnumNames<FreezeSemantics> {
+  static constexpr std::array<std::string_view, 2> names{"intent", "compat"};
+};
+
+struct SlotRecipe {
+  int64_t steps = 5;
+  double lr = 0.003;
+  int64_t positions = 1984;
+  bool carried = false;
+  bool same_document = false;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("steps", self.steps, Between{1, 1000}, "AdamW steps for each window");
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of the offset");
+    fields.key("positions", self.positions, Between{1, 1 << 20}, "adapts on at most so many positions before the scored ones");
+    fields.key("carried", self.carried, "one offset goes along the stream and learns from each segment after its score");
+    fields.key("same_document", self.same_document, "adapts on positions of the scored segment's document only");
+  }
+  bool operator==(const SlotRecipe&) const = default;
+};
+
+struct TttRecipe {
+  int64_t chunk = 32768;
+  double lr = 0.002;
+  double momentum = 0.9;
+  int64_t epochs = 3;
+  int64_t batch = 32;
+  double clip = 1.0;
+  int64_t frozen_blocks = 0;
+  FreezeSemantics freeze_semantics = FreezeSemantics::intent;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("chunk", self.chunk, Between{1, 1 << 30}, "targets scored before the weights learn from them");
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of SGD, cosine to zero over the chunks");
+    fields.key("momentum", self.momentum, Between{0, 1}, "momentum of SGD");
+    fields.key("epochs", self.epochs, Between{1, 100}, "passes over a chunk after its score");
+    fields.key("batch", self.batch, Between{1, 4096}, "sequences of one step");
+    fields.key("clip", self.clip, Between{0, 1e6}, "largest norm of a step's gradient (0 = any)");
+    fields.key("frozen_blocks", self.frozen_blocks, Between{0, 1024}, "first blocks that do not learn");
+    fields.key("freeze_semantics", self.freeze_semantics,
+               "a frozen block keeps all its weights, or its vectors only, as the published code had it");
+  }
+  bool operator==(const TttRecipe&) const = default;
+};
+
+struct NgramRecipe {
+  int64_t table_bits = 20;
+  double beta = 1.0;
+  double threshold_scale = 1.0;
+  double damping = 0;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("table_bits", self.table_bits, Between{4, 26}, "log2 of the entries of a table; five orders of 32 bytes each");
+    fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence");
+    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "times the least confidence of a hint");
+    fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already");
+  }
+  bool operator==(const NgramRecipe&) const = default;
+};
+
+struct LoraRecipe {
+  int64_t rank = 80;
+  double alpha = 144;
+  int64_t chunk = 48;
+  double lr = 1e-4;
+  double beta1 = 0;
+  double beta2 = 0.99;
+  double eps = 1e-10;
+  double wd = 0.5;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("rank", self.rank, Between{1, 4096}, "rank of the adapters");
+    fields.key("alpha", self.alpha, Between{0, 1e6}, "adapters are scaled by alpha/rank");
+    fields.key("chunk", self.chunk, Between{1, 1 << 20}, "targets scored before the adapters learn from them");
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of AdamW");
+    fields.key("beta1", self.beta1, Between{0, 1}, "decay of AdamW's first moment");
+    fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment");
+    fields.key("eps", self.eps, Between{0, 1}, "AdamW's epsilon");
+    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay");
+  }
+  bool operator==(const LoraRecipe&) const = default;
+};
+
+}  // namespace fairway
