@@ -1,6 +1,7 @@
 // The model for evaluation: weights without gradients and a forward-only program of fixed shape.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -13,26 +14,41 @@ namespace fairway {
 // By interchange names; InputError where a tensor is absent or has another shape.
 void load_weights(const ParamStore& params, const Safetensors& file);
 
+struct EvalOptions {
+  int64_t head_rows = 0;  // N: the head runs on so many rows of the batch, named in head_rows(); 0: on all of them
+  bool segments = false;  // attention begins at segment_start()
+  bool raw_head = false;  // logits() are those before the softcap; there is no nll
+};
+
 class EvalModel {
  public:
   EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, ModelStage stage, Executor& executor);
+  // Over weights of somebody else, which may change between runs.
+  EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, ModelStage stage, Executor& executor,
+            const std::shared_ptr<ParamStore>& params, const EvalOptions& options = {});
 
   int64_t rows() const { return rows_; }              // B
   int64_t row_length() const { return row_length_; }  // T
-  ParamStore& params() { return params_; }
-  void load(const Safetensors& file) { load_weights(params_, file); }
+  ParamStore& params() { return *params_; }
+  void load(const Safetensors& file) { load_weights(*params_, file); }
 
-  std::span<int32_t> tokens() const { return {inputs_.tokens.as<int32_t>(), static_cast<size_t>(rows_ * row_length_)}; }
-  std::span<int32_t> targets() const { return {inputs_.targets.as<int32_t>(), static_cast<size_t>(rows_ * row_length_)}; }
+  std::span<int32_t> tokens() const { return indices(inputs_.tokens); }
+  std::span<int32_t> targets() const { return indices(inputs_.targets); }
+  std::span<int32_t> head_rows() const { return indices(inputs_.head_rows); }
+  std::span<int32_t> segment_start() const { return indices(inputs_.segment_start); }
   void run() { executor_->run(*program_); }
   void run(const Observer& observer) { executor_->run(*program_, observer); }
-  std::span<const float> nll() const;                // (B·T) nats, after run()
+  std::span<const float> nll() const;                // (N) nats, after run()
   std::span<const float> logits(int64_t row) const;  // (V) after the softcap, of one position
+  std::span<const float> lse() const;                // (N) log-sum-exp of each row's logits
 
  private:
+  static std::span<int32_t> indices(const Tensor& tensor);
+  std::span<const float> values(Var value) const;
+
   int64_t rows_, row_length_;
   Executor* executor_;
-  ParamStore params_;
+  std::shared_ptr<ParamStore> params_;
   Arena io_;
   ModelInputs inputs_;
   ModelOutputs outputs_;

@@ -1,0 +1,45 @@
+#include "score/evaluator.h"
+
+#include <fmt/core.h>
+
+namespace fairway {
+
+bool is_legal(const ScoreSettings& settings) {
+  return settings.control == NegativeControl::none && settings.score.mode != ScoreMode::slot_published &&
+         settings.score.mode != ScoreMode::ngram_published;
+}
+
+bool is_stateless(const ScoreSettings& settings) {
+  switch (settings.score.mode) {
+    case ScoreMode::plain:
+    case ScoreMode::sliding: return true;
+    case ScoreMode::slot: return !settings.score.slot.carried;
+    default: return false;
+  }
+}
+
+ScoreLedger make_ledger(std::span<const uint16_t> stream, const ScoreSettings& settings) {
+  return is_legal(settings) ? ScoreLedger(stream) : ScoreLedger::unsafe_for_negative_control(stream);
+}
+
+std::unique_ptr<Evaluator> make_evaluator(const ScoredModel& model, const ScoreSettings& settings,
+                                          const ScoreContext& context) {
+  const ScoreRecipe& score = settings.score;
+  if (score.mode != ScoreMode::plain && score.stride > score.context)
+    throw InputError(fmt::format("a stride of {} exceeds the context of {}", score.stride, score.context));
+  if (settings.control == NegativeControl::ttt_length_sorted) return make_document_ttt_evaluator(model, settings, context);
+  if (settings.control == NegativeControl::slot_shared_context) return make_shared_slot_evaluator(model, settings, context);
+  switch (score.mode) {
+    case ScoreMode::plain:
+    case ScoreMode::sliding: return make_window_evaluator(model, settings, context);
+    case ScoreMode::slot: return make_slot_evaluator(model, settings, context);
+    case ScoreMode::ttt: return make_ttt_evaluator(model, settings, context);
+    case ScoreMode::lora_ttt: return make_lora_evaluator(model, settings, context);
+    case ScoreMode::ngram:
+    case ScoreMode::ngram_published: return make_ngram_evaluator(model, settings, context);
+    case ScoreMode::slot_published: return make_shared_slot_evaluator(model, settings, context);
+  }
+  FAIRWAY_ASSERT(false, "a mode without an evaluator");
+}
+
+}  // namespace fairway

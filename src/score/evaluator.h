@@ -1,0 +1,75 @@
+// What every scoring mode is: a function from weights, stream and settings to the ledger's records (scoring spec §3.1). One
+// file for each mode; nothing here opens files, so that a score comes from the given bytes alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "score/eval_model.h"
+#include "score/ledger.h"
+#include "tokenizer/byte_tables.h"
+
+namespace fairway {
+
+// Evaluators that break a rule on purpose, for the audit to catch (scoring spec §3.2, T10).
+enum class NegativeControl : uint8_t {
+  none,
+  slot_shared_context,
+  ttt_train_first,
+  ttt_length_sorted,
+  double_count,
+  shifted_mask
+};
+
+struct ScoreSettings {
+  ScoreRecipe score;
+  NegativeControl control = NegativeControl::none;
+  // Learning rates of ttt fall over the chunks of this many targets, a constant of the benchmark; 0: of the stream.
+  int64_t schedule_targets = 0;
+};
+
+bool is_legal(const ScoreSettings& settings);
+bool is_stateless(const ScoreSettings& settings);  // no target's score depends on what was scored before it
+
+// Where the weights come from: called at the start of every run, so that no run sees what an earlier one has learned.
+using WeightLoader = std::function<void(ParamStore&)>;
+
+struct ScoredModel {
+  Recipe recipe;
+  ModelStage stage;
+  WeightLoader load;
+  ByteTables bytes;  // only the published n-gram experts look at them
+};
+
+struct ScoreContext {
+  Executor* executor = nullptr;
+  ThreadPool* pool = nullptr;
+};
+
+using ScoreProgress = std::function<void(int64_t done, int64_t total)>;
+
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // Scores every target of the ledger's stream. The ledger is new.
+  virtual void run(ScoreLedger& ledger, const ScoreProgress& progress) = 0;
+  // Seconds that `targets` would take, from timings of this machine on made-up tokens.
+  virtual double estimate(int64_t targets) = 0;
+};
+
+// InputError for settings that this model cannot be scored with.
+std::unique_ptr<Evaluator> make_evaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context);
+
+// A new ledger of the kind the settings call for.
+ScoreLedger make_ledger(std::span<const uint16_t> stream, const ScoreSettings& settings);
+
+// The files of the modes.
+std::unique_ptr<Evaluator> make_window_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_slot_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_shared_slot_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_ngram_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_ttt_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_document_ttt_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_lora_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+
+}  // namespace fairway

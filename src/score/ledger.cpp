@@ -1,0 +1,100 @@
+#include "score/ledger.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace fairway {
+
+ScoreLedger::ScoreLedger(std::span<const uint16_t> stream) : stream_(stream) {
+  const size_t targets = stream.empty() ? 0 : stream.size() - 1;
+  nll_.resize(targets);
+  digest_.resize(targets);
+  version_.resize(targets);
+  times_.resize(targets);
+}
+
+ScoreLedger ScoreLedger::unsafe_for_negative_control(std::span<const uint16_t> stream) {
+  ScoreLedger ledger(stream);
+  ledger.strict_ = false;
+  return ledger;
+}
+
+size_t ScoreLedger::index(int64_t target) const {
+  FAIRWAY_ASSERT(target >= 1 && target <= targets(), "a target outside of the stream");
+  return static_cast<size_t>(target - 1);
+}
+
+void ScoreLedger::broken(const std::string& sentence) {
+  if (strict_) throw RuleBroken(sentence);
+  broken_.push_back(sentence);
+}
+
+void ScoreLedger::score(int64_t first, std::span<const TargetScore> scores) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const int64_t target = first + static_cast<int64_t>(i);
+    const size_t at = index(target);
+    if (times_[at] > 0) {
+      broken(fmt::format("target {} was scored a second time", target));
+      times_[at] = static_cast<uint8_t>(std::min(times_[at] + 1, 255));
+      continue;
+    }
+    nll_[at] = scores[i].nll;
+    digest_[at] = scores[i].digest;
+    version_[at] = state_version_;
+    times_[at] = 1;
+    ++scored_count_;
+  }
+  const auto end = first + static_cast<int64_t>(scores.size());
+  note({EventKind::score, UpdateScope::stream, first, end, state_version_, state_version_});
+}
+
+ScoredTokens ScoreLedger::scored(int64_t begin, int64_t end) const {
+  FAIRWAY_ASSERT(begin >= 1 && begin <= end && end <= targets() + 1, "tokens outside of the stream");
+  for (int64_t target = begin; target < end; ++target) {
+    if (!is_scored(target)) throw RuleBroken(fmt::format("target {} was asked for before it was scored", target));
+  }
+  return {begin, stream_.subspan(static_cast<size_t>(begin - 1), static_cast<size_t>(end - begin + 1))};
+}
+
+ScoredTokens ScoreLedger::unsafe_for_negative_control(int64_t begin, int64_t end) const {
+  FAIRWAY_ASSERT(!strict_, "tokens before their score are for negative controls only");
+  FAIRWAY_ASSERT(begin >= 1 && begin <= end && end <= targets() + 1, "tokens outside of the stream");
+  return {begin, stream_.subspan(static_cast<size_t>(begin - 1), static_cast<size_t>(end - begin + 1))};
+}
+
+void ScoreLedger::updated(const ScoredTokens& used, UpdateScope scope) {
+  const int32_t before = state_version_;
+  if (scope == UpdateScope::stream) ++state_version_;
+  note({EventKind::update, scope, used.begin(), used.end(), before, state_version_});
+}
+
+// Scoring and learning token by token would make two events for each; a run of such pairs is kept as one.
+void ScoreLedger::note(const ScoreEvent& event) {
+  const size_t n = events_.size();
+  const bool single = event.kind == EventKind::update && event.scope == UpdateScope::stream && event.end == event.begin + 1;
+  if (single && n >= 1 && events_[n - 1].kind == EventKind::score && events_[n - 1].begin == event.begin &&
+      events_[n - 1].end == event.end) {
+    events_.pop_back();
+    ScoreEvent pair{EventKind::interleaved, event.scope, event.begin, event.end, event.version_before, event.version_after};
+    if (n >= 2 && events_[n - 2].kind == EventKind::interleaved && events_[n - 2].end == event.begin) {
+      events_[n - 2].end = event.end;
+      events_[n - 2].version_after = event.version_after;
+    } else {
+      events_.push_back(pair);
+    }
+    return;
+  }
+  events_.push_back(event);
+}
+
+void ScoreLedger::capture(std::span<const int64_t> targets) {
+  for (const int64_t target : targets) captures_[target];
+}
+
+std::vector<float>* ScoreLedger::captured(int64_t target) {
+  const auto found = captures_.find(target);
+  return found == captures_.end() ? nullptr : &found->second;
+}
+
+}  // namespace fairway

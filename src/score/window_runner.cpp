@@ -1,0 +1,75 @@
+#include "score/window_runner.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace fairway {
+namespace {
+
+int64_t head_rows_of(const WindowShape& shape) { return std::min(shape.context, shape.before + shape.scored); }
+
+EvalOptions options_of(const WindowShape& shape) {
+  const int64_t head = head_rows_of(shape);
+  return {.head_rows = head < shape.context ? shape.batch * head : 0, .segments = shape.documents, .raw_head = shape.raw};
+}
+
+}  // namespace
+
+WindowRunner::WindowRunner(const ScoredModel& model, const std::shared_ptr<ParamStore>& params, const WindowShape& shape,
+                           const ScoreContext& context)
+    : shape_(shape),
+      head_(head_rows_of(shape)),
+      bos_(static_cast<int32_t>(model.recipe.model.bos)),
+      vocab_(model.recipe.model.vocab),
+      model_(model.recipe, shape.batch, shape.context, model.stage, *context.executor, params, options_of(shape)) {}
+
+int64_t WindowRunner::head_begin(const ScoreWindow& window) const {
+  return head_ == shape_.context ? 0 : std::clamp<int64_t>(window.position() - shape_.before, 0, shape_.context - head_);
+}
+
+int64_t WindowRunner::row(int64_t i, const ScoreWindow& window, int64_t position) const {
+  const int64_t at = position - head_begin(window);
+  FAIRWAY_ASSERT(at >= 0 && at < head_, "a position that the head did not run on");
+  return i * head_ + at;
+}
+
+void WindowRunner::fill(std::span<const uint16_t> stream, int64_t i, const ScoreWindow& window) {
+  const auto last = static_cast<int64_t>(stream.size()) - 1;  // T: the last token is a target only
+  const int64_t length = shape_.context, shift = shape_.shifted ? 1 : 0, begin = head_begin(window);
+  const auto token = [&](int64_t at) { return at <= last ? static_cast<int32_t>(stream[static_cast<size_t>(at)]) : 0; };
+  for (int64_t j = 0; j < length; ++j) {
+    const int64_t at = window.start + j;
+    model_.tokens()[static_cast<size_t>(i * length + j)] = at < last ? token(at + shift) : 0;  // padded with token 0
+  }
+  for (int64_t j = 0; j < head_ && !shape_.raw; ++j)
+    model_.targets()[static_cast<size_t>(i * head_ + j)] = token(window.start + begin + j + 1);
+  for (int64_t j = 0; j < head_ && head_ < length; ++j)
+    model_.head_rows()[static_cast<size_t>(i * head_ + j)] = static_cast<int32_t>(i * length + begin + j);
+  if (shape_.documents) fill_segments(i);
+}
+
+void WindowRunner::fill_segments(int64_t i) {
+  auto begin = static_cast<int32_t>(i * shape_.context);
+  for (int64_t m = i * shape_.context; m < (i + 1) * shape_.context; ++m) {
+    if (model_.tokens()[static_cast<size_t>(m)] == bos_) begin = static_cast<int32_t>(m);
+    model_.segment_start()[static_cast<size_t>(m)] = begin;
+  }
+}
+
+void WindowRunner::run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
+  FAIRWAY_ASSERT(!windows.empty() && static_cast<int64_t>(windows.size()) <= shape_.batch, "more windows than a batch holds");
+  for (int64_t i = 0; i < shape_.batch; ++i)  // a batch that is not full repeats its last window; nobody reads those rows
+    fill(stream, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
+  model_.run();
+}
+
+void WindowRunner::run_made_up() {
+  Rng rng(1);
+  std::vector<uint16_t> tokens(static_cast<size_t>(shape_.context) + 1);
+  for (uint16_t& token : tokens) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(vocab_)));
+  const ScoreWindow window{0, shape_.context - shape_.scored + 1, shape_.context + 1};
+  run(tokens, {&window, 1});
+}
+
+}  // namespace fairway

@@ -1,0 +1,136 @@
+#include "score/windowed.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace fairway {
+namespace {
+
+constexpr int64_t kTokensAtOnce = 4096;  // keeps a batch's activations near the cache
+
+int64_t stride_of(const ScoreSettings& settings) {
+  return settings.score.mode == ScoreMode::plain ? settings.score.context : settings.score.stride;
+}
+
+}  // namespace
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begun = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+int64_t windows_at_once(const ScoreRecipe& score) {
+  return score.windows > 0 ? score.windows : std::max<int64_t>(1, kTokensAtOnce / score.context);
+}
+
+WindowShape window_shape(const ScoreSettings& settings) {
+  return {.context = settings.score.context,
+          .scored = stride_of(settings),
+          .batch = windows_at_once(settings.score),
+          .documents = settings.score.documents,
+          .shifted = settings.control == NegativeControl::shifted_mask};
+}
+
+WindowedEvaluator::WindowedEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context,
+                                     const WindowShape& rest, ParamStore::Gradients gradients)
+    : model_(model),
+      settings_(settings),
+      context_(context),
+      params_(std::make_shared<ParamStore>(parameter_table(model.recipe), gradients)),
+      stride_(rest.scored),
+      rest_(std::make_unique<WindowRunner>(model, params_, rest, context)) {
+  if (stride_ == rest.context && !rest.raw) return;
+  WindowShape whole = rest;
+  whole.scored = rest.context;
+  whole.batch = 1;
+  whole.raw = false;
+  first_ = std::make_unique<WindowRunner>(model, params_, whole, context);
+}
+
+WindowPlan WindowedEvaluator::plan_of(int64_t targets) const { return {targets, settings_.score.context, stride_}; }
+
+void WindowedEvaluator::start() {
+  model_.load(*params_);
+  reset();
+}
+
+void WindowedEvaluator::run(ScoreLedger& ledger, const ScoreProgress& progress) {
+  start();
+  score_windows(ledger, 0, plan_of(ledger.targets()).count(), progress);
+  if (settings_.control == NegativeControl::double_count) score_tail_again(ledger);
+}
+
+void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
+  const WindowPlan plan = plan_of(ledger.targets());
+  std::vector<ScoreWindow> batch;
+  for (int64_t k = begin; k < end;) {
+    WindowRunner& runner = k == 0 && first_ ? *first_ : *rest_;
+    const int64_t count = std::min(runner.batch(), end - k);
+    batch.clear();
+    for (int64_t i = 0; i < count; ++i) batch.push_back(plan.at(k + i));
+    runner.run(ledger.stream(), batch);
+    if (k == 0 && first_) {
+      score_window(ledger, 0, batch.front(), runner);
+    } else {
+      finish_batch(ledger, batch, runner);
+    }
+    k += count;
+    if (progress) progress(ledger.scored_count(), ledger.targets());
+  }
+}
+
+void WindowedEvaluator::finish_batch(ScoreLedger& ledger, std::span<const ScoreWindow> windows, const WindowRunner& runner) {
+  for (size_t i = 0; i < windows.size(); ++i) score_window(ledger, static_cast<int64_t>(i), windows[i], runner);
+}
+
+void WindowedEvaluator::score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) {
+  std::vector<TargetScore> scores(static_cast<size_t>(window.count()));
+  constexpr int64_t kRowsPerTask = 16;
+  context_.pool->parallel_for((window.count() + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
+    for (int64_t n = task * kRowsPerTask; n < std::min(window.count(), (task + 1) * kRowsPerTask); ++n) {
+      const int64_t target = window.first + n, row = runner.row(i, window, window.position() + n);
+      scores[static_cast<size_t>(n)] = finish(runner.distribution(row), runner.nll(row),
+                                              ledger.stream()[static_cast<size_t>(target)], ledger.captured(target));
+    }
+  });
+  ledger.score(window.first, scores);
+}
+
+// The old enumeration (scoring spec §2.2): every start before the end of the stream is a window, and those that reach past it
+// score its last S targets again.
+void WindowedEvaluator::score_tail_again(ScoreLedger& ledger) {
+  const int64_t targets = ledger.targets();
+  for (int64_t k = plan_of(targets).count(); k * stride_ < targets; ++k) {
+    const int64_t start = k * stride_;
+    const ScoreWindow window{start, std::max(start, targets - stride_) + 1, targets + 1};
+    rest_->run(ledger.stream(), {&window, 1});
+    score_window(ledger, 0, window, *rest_);
+  }
+}
+
+double WindowedEvaluator::estimate(int64_t targets) {
+  start();
+  rest_->run_made_up();  // the first run allocates
+  const double batch = seconds_of([&] { rest_->run_made_up(); });
+  const int64_t windows = plan_of(targets).count();
+  const auto batches = static_cast<double>((windows + rest_->batch() - 1) / rest_->batch());
+  return batch * batches;
+}
+
+namespace {
+
+class WindowEvaluator final : public WindowedEvaluator {
+ public:
+  WindowEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context)
+      : WindowedEvaluator(model, settings, context, window_shape(settings)) {}
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_window_evaluator(const ScoredModel& model, const ScoreSettings& settings,
+                                                 const ScoreContext& context) {
+  return std::make_unique<WindowEvaluator>(model, settings, context);
+}
+
+}  // namespace fairway

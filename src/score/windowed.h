@@ -1,0 +1,52 @@
+// The part that the modes over windows share: the loop over batches, the first window's own program, timings. A mode says what
+// happens to a batch once the model has run.
+#pragma once
+
+#include "score/window_runner.h"
+
+namespace fairway {
+
+int64_t windows_at_once(const ScoreRecipe& score);
+double seconds_of(const std::function<void()>& work);
+
+class WindowedEvaluator : public Evaluator {
+ public:
+  // `rest` is the shape of all windows but the first where stride < context; the first is scored whole.
+  WindowedEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context,
+                    const WindowShape& rest, ParamStore::Gradients gradients = ParamStore::Gradients::none);
+  void run(ScoreLedger& ledger, const ScoreProgress& progress) override;
+  double estimate(int64_t targets) override;
+
+ protected:
+  // Scores what the batch's windows score, in the order of the stream; the first window of a stream goes to score_window alone.
+  virtual void finish_batch(ScoreLedger& ledger, std::span<const ScoreWindow> windows, const WindowRunner& runner);
+  // The targets of window i of the batch, each from its own row of logits.
+  virtual void score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner);
+
+  void start();  // weights as they were loaded, no state
+  void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
+  WindowPlan plan_of(int64_t targets) const;
+  virtual void reset() {}  // state of the mode, before a run
+
+  const ScoreSettings& settings() const { return settings_; }
+  const ScoredModel& model() const { return model_; }
+  const ScoreContext& context() const { return context_; }
+  ParamStore& params() { return *params_; }
+  const std::shared_ptr<ParamStore>& shared_params() { return params_; }
+  WindowRunner& runner() { return *rest_; }
+
+ private:
+  void score_tail_again(ScoreLedger& ledger);
+
+  ScoredModel model_;
+  ScoreSettings settings_;
+  ScoreContext context_;
+  std::shared_ptr<ParamStore> params_;
+  int64_t stride_;
+  std::unique_ptr<WindowRunner> first_, rest_;
+};
+
+// The shape of plain and sliding windows under the settings.
+WindowShape window_shape(const ScoreSettings& settings);
+
+}  // namespace fairway

@@ -1,0 +1,128 @@
+// Adapters (scoring spec §2.6): absent while B is zero, learning inside a document, gradients as differences tell them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/tape.h"
+#include "score/documents.h"
+#include "score/metric.h"
+#include "score/tiny_score.h"
+
+namespace fairway::score_test {
+namespace {
+
+std::vector<uint16_t> one_document(int64_t targets) {
+  std::vector<uint16_t> stream = tiny_stream(targets);
+  for (size_t i = 1; i < stream.size(); ++i)
+    if (stream[i] == 1) stream[i] = 9;
+  return stream;
+}
+
+TEST(Lora, TheFirstChunkOfADocumentIsScoredByTheModelAsItIs) {
+  const Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = one_document(60);
+  const ScoreLedger lora = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  const ScoreLedger plain = score(model, settings_of(recipe, ScoreMode::plain), stream);
+  for (int64_t target = 1; target <= recipe.score.lora.chunk; ++target)
+    EXPECT_EQ(lora.nll(target), plain.nll(target)) << target;
+  EXPECT_NE(lora.nll(recipe.score.lora.chunk + 1), plain.nll(recipe.score.lora.chunk + 1));
+}
+
+TEST(Lora, LearnsInsideADocumentAndForgetsAtItsEnd) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.lora.lr = 0.02;
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = one_document(400);
+  const TargetBytes bytes(model.bytes);
+  const double learned = measure(score(model, settings_of(recipe, ScoreMode::lora_ttt), stream), bytes).loss();
+  EXPECT_LT(learned, measure(score(model, settings_of(recipe, ScoreMode::sliding), stream), bytes).loss() - 0.1);
+  // The same text as a second document scores as it did alone: nothing is carried over.
+  std::vector<uint16_t> twice = one_document(100);
+  const size_t length = twice.size();
+  twice.insert(twice.end(), twice.begin(), twice.begin() + static_cast<int64_t>(length));
+  const ScoreLedger ledger = score(model, settings_of(recipe, ScoreMode::lora_ttt), twice);
+  for (int64_t target = 1; target < static_cast<int64_t>(length); ++target)
+    ASSERT_EQ(ledger.digest(target), ledger.digest(target + static_cast<int64_t>(length))) << target;
+}
+
+// Loss and gradients of the adapted model on one row, by the reference backend.
+class AdaptedModel {
+ public:
+  explicit AdaptedModel(const Recipe& recipe)
+      : adapters_(adapter_table(recipe.model, recipe.model.loop.count > 0, 3), ParamStore::Gradients::kept),
+        params_(parameter_table(recipe), ParamStore::Gradients::none),
+        io_("inputs", 1 << 16) {
+    const ScoredModel model = tiny_model(recipe);
+    model.load(params_);
+    Rng rng(4);
+    for (int64_t i = 0; i < adapters_.flat_values().numel(); ++i)
+      adapters_.flat_values().as<float>()[i] = static_cast<float>(0.1 * rng.normal());
+    extra_ = {&adapters_, io_.make("width", {{recipe.model.dim}, DType::f32}), io_.make("rank", {{3}, DType::f32})};
+    std::fill_n(extra_.width_scale.as<float>(), recipe.model.dim, 1.5f);
+    std::fill_n(extra_.rank_scale.as<float>(), 3, 1.5f);
+    ModelInputs inputs;
+    inputs.tokens = io_.make("tokens", {{kRow}, DType::i32});
+    inputs.targets = io_.make("targets", {{kRow}, DType::i32});
+    inputs.rope = io_.make("rope", {rope_shape(recipe, kRow), DType::f32});
+    inputs.loss_gradient = io_.make("one", {{1}, DType::f32});
+    *inputs.loss_gradient.as<float>() = 1;
+    inputs.row_length = kRow;
+    inputs.adapters = &extra_;
+    fill_rope(recipe, inputs.rope);
+    for (int64_t i = 0; i < kRow; ++i) {
+      inputs.tokens.as<int32_t>()[i] = static_cast<int32_t>(3 + i % 17);
+      inputs.targets.as<int32_t>()[i] = static_cast<int32_t>(4 + i * 5 % 40);
+    }
+    Tape tape;
+    outputs_ = build_model(tape, recipe, params_, inputs, model.stage);
+    program_ = std::make_unique<BoundProgram>(std::move(tape).finish(outputs_.loss, tape.input("one", inputs.loss_gradient)));
+  }
+  double loss() {
+    std::memset(adapters_.flat_grads().data, 0, adapters_.flat_grads().spec.bytes());
+    Queue queue(1);
+    make_ref_executor(queue)->run(*program_);
+    const Tensor nll = program_->tensor(outputs_.nll.id);
+    double sum = 0;
+    for (int64_t i = 0; i < kRow; ++i) sum += static_cast<double>(nll.as<float>()[i]);
+    return sum / static_cast<double>(kRow);
+  }
+  const ParamStore& adapters() const { return adapters_; }
+
+ private:
+  static constexpr int64_t kRow = 8;
+  ParamStore adapters_, params_;
+  Arena io_;
+  AdapterInputs extra_;
+  ModelOutputs outputs_;
+  std::unique_ptr<BoundProgram> program_;
+};
+
+TEST(Lora, GradientsOfEverySiteEqualDifferences) {
+  for (const bool lanes : {false, true}) {
+    AdaptedModel model(tiny_recipe(lanes));
+    model.loss();
+    for (const ParamBank& bank : model.adapters().banks()) {
+      int64_t at = 0;  // the entry that matters most
+      const auto gradient = [&](int64_t i) { return static_cast<double>(bank.grad.as<float>()[i]); };
+      for (int64_t i = 0; i < bank.grad.numel(); ++i)
+        if (std::abs(gradient(i)) > std::abs(gradient(at))) at = i;
+      const double expected = gradient(at);
+      ASSERT_NE(expected, 0) << bank.info.name;
+      float& value = bank.value.as<float>()[at];
+      const float old = value, step = 0.01f;
+      value = old + step;
+      const double up = model.loss();
+      value = old - step;
+      const double down = model.loss();
+      value = old;
+      model.loss();
+      const double difference = (up - down) / (2 * static_cast<double>(step));
+      EXPECT_TRUE(std::abs(difference - expected) <= 0.02 * std::abs(expected) + 1e-4)
+          << bank.info.name << ": " << expected << " against " << difference;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fairway::score_test

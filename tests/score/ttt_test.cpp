@@ -1,0 +1,104 @@
+// What learns and what stays (scoring spec §2.5).
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "score/learner.h"
+#include "score/metric.h"
+#include "score/tiny_score.h"
+
+namespace fairway::score_test {
+namespace {
+
+TEST(Ttt, RatesFallAsACosineOverTheChunks) {
+  EXPECT_DOUBLE_EQ(cosine_rate(0.01, 0, 5), 0.01);
+  EXPECT_NEAR(cosine_rate(0.01, 2, 5), 0.005, 1e-12);
+  EXPECT_NEAR(cosine_rate(0.01, 4, 5), 0, 1e-12);
+}
+
+// Names of banks with the slices that changed after one learned chunk.
+std::map<std::string, std::vector<bool>> changed_slices(const Recipe& recipe) {
+  const ScoredModel model = tiny_model(recipe);
+  auto params = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::kept);
+  model.load(*params);
+  ParamStore before(parameter_table(recipe), ParamStore::Gradients::none);
+  model.load(before);
+  Machine machine;
+  ChunkLearner learner(model, params, recipe.score, machine.context());
+  const std::vector<uint16_t> stream = tiny_stream(2 * kContext);
+  ScoreLedger ledger(stream);
+  ledger.score(1, std::vector<TargetScore>(2 * kContext));
+  learner.learn(ledger.scored(1, 2 * kContext + 1), 0.1);
+  std::map<std::string, std::vector<bool>> out;
+  for (size_t i = 0; i < before.banks().size(); ++i) {
+    const Tensor old = before.banks()[i].value, now = params->banks()[i].value;
+    for (int64_t slice = 0; slice < old.dim(0); ++slice) {
+      const Tensor a = old.slice(slice), b = now.slice(slice);
+      out[before.banks()[i].info.name].push_back(std::memcmp(a.data, b.data, a.spec.bytes()) != 0);
+    }
+  }
+  return out;
+}
+
+TEST(Ttt, FrozenBlocksKeepTheirBankSlicesToo) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.ttt.frozen_blocks = 2;
+  recipe.score.ttt.freeze_semantics = FreezeSemantics::intent;
+  auto changed = changed_slices(recipe);
+  EXPECT_EQ(changed["bank.qo"], (std::vector<bool>{false, false, true, false, false, true}));
+  EXPECT_EQ(changed["bank.up"], (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(changed["block.attn_scale"], (std::vector<bool>{false, false, true}));
+}
+
+TEST(Ttt, AsPublishedOnlyTheVectorsOfFrozenBlocksStay) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.ttt.frozen_blocks = 2;
+  recipe.score.ttt.freeze_semantics = FreezeSemantics::compat;
+  auto changed = changed_slices(recipe);
+  EXPECT_EQ(changed["bank.qo"], std::vector<bool>(6, true));
+  EXPECT_EQ(changed["block.attn_scale"], (std::vector<bool>{false, false, true}));
+  recipe.score.ttt.frozen_blocks = 0;
+  EXPECT_EQ(changed_slices(recipe)["block.attn_scale"], std::vector<bool>(3, true));
+}
+
+TEST(Ttt, ClippedStepsAreNoLongerThanTheLimit) {
+  Recipe recipe = tiny_recipe();
+  ParamStore params(parameter_table(recipe), ParamStore::Gradients::kept);
+  ThreadPool pool(2);
+  MaskedSgd sgd(params, trainable_ranges(params, recipe.model, 0, FreezeSemantics::intent), 0.9, 1.0, pool);
+  float* gradient = params.flat_grads().as<float>();
+  std::fill_n(gradient, params.flat_grads().numel(), 3.0f);
+  const std::vector<float> start(params.flat_values().as<float>(),
+                                 params.flat_values().as<float>() + params.flat_values().numel());
+  sgd.step(1.0);
+  double squares = 0;
+  for (size_t i = 0; i < start.size(); ++i) {
+    const double step = static_cast<double>(params.flat_values().as<float>()[i]) - static_cast<double>(start[i]);
+    squares += step * step;
+  }
+  EXPECT_NEAR(squares, 1.0, 1e-4);
+}
+
+TEST(Ttt, LearningLowersTheLossAndEveryRunStartsAnew) {
+  const Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = tiny_stream(12 * kContext);
+  const TargetBytes bytes(model.bytes);
+  const double sliding = measure(score(model, settings_of(recipe, ScoreMode::sliding), stream), bytes).loss();
+  const ScoreLedger learned = score(model, settings_of(recipe, ScoreMode::ttt), stream);
+  EXPECT_LT(measure(learned, bytes).loss(), sliding - 0.1);
+  EXPECT_EQ(learned.state_version(), 5);  // six chunks, nothing is learned from the last
+}
+
+TEST(Ttt, TrainingBeforeScoringIsCaughtByTheLedger) {
+  const Recipe recipe = tiny_recipe();
+  ScoreSettings control = settings_of(recipe, ScoreMode::ttt);
+  control.control = NegativeControl::ttt_train_first;
+  Machine machine;
+  const std::vector<uint16_t> stream = tiny_stream(6 * kContext);
+  ScoreLedger strict(stream);
+  EXPECT_ANY_THROW(make_evaluator(tiny_model(recipe), control, machine.context())->run(strict, {}));
+}
+
+}  // namespace
+}  // namespace fairway::score_test
