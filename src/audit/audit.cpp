@@ -1,0 +1,207 @@
+#include "audit/audit.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "audit/checks.h"
+#include "audit/isolation.h"
+#include "audit/negative_controls.h"
+#include "audit/probes.h"
+#include "audit/runs.h"
+#include "base/rng.h"
+#include "base/sha256.h"
+
+namespace fairway {
+
+bool AuditReport::legal() const {
+  return std::all_of(tests.begin(), tests.end(), [](const TestResult& test) { return test.held; });
+}
+
+std::string records_hash(const ScoreLedger& ledger) {
+  Sha256 hash;
+  for (int64_t target = 1; target <= ledger.targets(); ++target) {
+    const float nll = ledger.nll(target);
+    const uint64_t digest = ledger.digest(target);
+    const int32_t version = ledger.version(target);
+    hash.update(&nll, sizeof nll);
+    hash.update(&digest, sizeof digest);
+    hash.update(&version, sizeof version);
+  }
+  return hash.hex();
+}
+
+ScoreSettings settings_for_slice(const ScoreSettings& settings, int64_t targets) {
+  ScoreSettings out = settings;
+  ScoreRecipe& score = out.score;
+  const int64_t length = score.context, fits = std::max(length, targets / 4 / length * length);
+  score.ttt.chunk = std::min(score.ttt.chunk, fits);
+  constexpr int64_t kSliceTableBits = 16;
+  score.ngram.table_bits = std::min(score.ngram.table_bits, kSliceTableBits);
+  out.schedule_targets = targets;
+  return out;
+}
+
+namespace {
+
+class Audit {
+ public:
+  Audit(const AuditInput& input, const AuditProgress& progress)
+      : input_(input), progress_(progress), runs_(input), truth_(runs_.run(input.stream, captured())) {}
+
+  AuditReport run() {
+    note("T1", "every target is scored exactly once", check_coverage(truth_), fmt::format("{} targets", truth_.targets()));
+    future();
+    target();
+    note("T4", "distributions are normalised", check_normalisation(truth_),
+         fmt::format("{} distributions", truth_.captures().size()));
+    note("T5", "scores come before updates", check_update_order(truth_), fmt::format("{} events", truth_.events().size()));
+    note("T6", "single pass", check_single_pass(truth_), "one SCORE for each target");
+    isolation();
+    truncation();
+    invariance();
+    if (input_.controls) controls();
+    budgets();
+    return std::move(report_);
+  }
+
+ private:
+  void say(const std::string& what) const {
+    if (progress_) progress_(what);
+  }
+  void note(const std::string& id, const std::string& property, const Finding& wrong, const std::string& held_detail) {
+    report_.tests.push_back({id, property, !wrong, wrong ? *wrong : held_detail});
+    say(id);
+  }
+
+  std::vector<int64_t> captured() const {
+    constexpr int64_t kCaptures = 32;
+    const auto targets = static_cast<int64_t>(input_.stream.size()) - 1;
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < kCaptures; ++i) out.push_back(1 + targets * i / kCaptures);
+    return out;
+  }
+
+  void future() {
+    const std::vector<Cut> cuts = cut_positions(input_.stream, input_.model, input_.settings, input_.probes, input_.seed);
+    const int64_t each = input_.probes >= 20 ? kMutations : 2;
+    Finding wrong;
+    int64_t count = 0;
+    for (size_t i = 0; i < cuts.size() && !wrong; ++i) {
+      for (int64_t k = 0; k < each && !wrong; ++k, ++count) {
+        const auto mutation = static_cast<Mutation>((static_cast<int64_t>(i) * 2 + k) % kMutations);
+        wrong = runs_.future_dependence(truth_, cuts[i].target, mutation);
+        if (wrong)
+          wrong = fmt::format("cut at {} ({}), {}: {}", cuts[i].target, cuts[i].what, name_of_mutation(mutation), *wrong);
+        say(fmt::format("T2 {}/{}", i + 1, cuts.size()));
+      }
+    }
+    std::string detail = fmt::format("{} changed streams at {} cuts", count, cuts.size());
+    if (!wrong && input_.settings.score.mode == ScoreMode::ttt) wrong = liveness(detail);
+    note("T2", "no score depends on later tokens", wrong, detail);
+  }
+
+  // A token of chunk 0 must reach chunk 1 through the weights, else nothing was learned and T2 says little.
+  Finding liveness(std::string& detail) {
+    const int64_t chunk = input_.settings.score.ttt.chunk, length = input_.settings.score.context, cut = chunk / 2;
+    const std::vector<uint16_t> changed = mutate(input_.stream, cut, Mutation::flip, input_.model.recipe.model, input_.seed);
+    const ScoreLedger other = runs_.run(changed);
+    for (int64_t target = std::max(chunk + 1, cut + length) + 1; target <= truth_.targets(); ++target) {
+      if (truth_.digest(target) != other.digest(target)) {
+        detail += "; a changed token of chunk 0 reaches later chunks through the weights";
+        return std::nullopt;
+      }
+    }
+    return fmt::format("no later chunk changed when target {} did: nothing is learned", cut);
+  }
+
+  void target() {
+    Rng rng(input_.seed, 3);
+    Finding wrong;
+    int64_t count = 0;
+    const int64_t probes = std::max<int64_t>(4, input_.probes);
+    for (int64_t i = 0; i < probes && !wrong; ++i) {
+      const int64_t at = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(truth_.targets())));
+      for (const uint16_t token : replacements(input_.stream, at, input_.model, input_.seed)) {
+        wrong = runs_.target_dependence(truth_, at, token);
+        ++count;
+        if (wrong) break;
+      }
+      say(fmt::format("T3 {}/{}", i + 1, probes));
+    }
+    note("T3", "no distribution depends on its target", wrong, fmt::format("{} replaced targets", count));
+  }
+
+  void isolation() {
+    Finding wrong;
+    try {
+      const std::string hash = run_isolated([&] { return records_hash(runs_.run_on_threads(input_.stream, 1)); });
+      if (hash != records_hash(truth_)) wrong = "without files and network the records are others";
+    } catch (const WorkError& error) {
+      wrong = error.what();
+    }
+    note("T7", "the artifact's bytes are all that is read", wrong, "same records in a process that can open nothing");
+  }
+
+  void truncation() {
+    Finding wrong;
+    const int64_t targets = truth_.targets();
+    std::vector<int64_t> lengths;
+    for (const int64_t n : {targets / 3, targets / 2, targets - 1})
+      if (n >= 1) lengths.push_back(n);
+    for (const int64_t n : lengths) {
+      if (wrong) break;
+      const std::vector<uint16_t> prefix(input_.stream.begin(), input_.stream.begin() + n + 1);
+      wrong = check_same_prefix(truth_, runs_.run(prefix), n + 1);
+      if (wrong) wrong = fmt::format("the first {} targets alone: {}", n, *wrong);
+    }
+    note("T8", "a prefix scores as it does in the whole", wrong, fmt::format("{} prefixes, bit for bit", lengths.size()));
+  }
+
+  void invariance() {
+    Finding wrong = check_same_prefix(truth_, runs_.run(input_.stream), truth_.targets() + 1);
+    if (wrong) wrong = "a second run of the same: " + *wrong;
+    for (const int threads : {1, 3}) {
+      if (!wrong) wrong = check_same_prefix(truth_, runs_.run_on_threads(input_.stream, threads), truth_.targets() + 1);
+    }
+    for (const int64_t windows : {1, 3}) {
+      if (!wrong) wrong = check_same_prefix(truth_, runs_.run_with_batch(input_.stream, windows), truth_.targets() + 1);
+    }
+    note("T9", "batches and threads change nothing", wrong, "repeated, on 1 and 3 threads, 1 and 3 windows at once: same bits");
+  }
+
+  void controls() {
+    const ControlReport found = run_negative_controls(input_, progress_);
+    note("T10", "every negative control is caught", found.missed.empty() ? Finding{} : Finding{found.missed}, found.caught);
+  }
+
+  void budgets() {
+    const AuditBudgets& b = input_.budgets;
+    std::string detail = fmt::format("{} of {} bytes", b.artifact_bytes, kMostArtifactBytes);
+    bool held = b.artifact_bytes <= kMostArtifactBytes;
+    const auto seconds = [&](const char* what, double value) {
+      if (value < 0) return;
+      detail += fmt::format(", {} {:.0f} of {:.0f} s", what, value, kMostSeconds);
+      held = held && value <= kMostSeconds;
+    };
+    seconds("training", b.train_seconds);
+    seconds("scoring", b.score_seconds);
+    note("T11", "within the budgets", held ? Finding{} : Finding{detail}, detail);
+  }
+
+  const AuditInput& input_;
+  const AuditProgress& progress_;
+  AuditRuns runs_;
+  ScoreLedger truth_;
+  AuditReport report_;
+};
+
+}  // namespace
+
+AuditReport audit(const AuditInput& input, const AuditProgress& progress) {
+  if (input.stream.size() < 2) throw InputError("the audit needs a stream of two tokens or more");
+  return Audit(input, progress).run();
+}
+
+}  // namespace fairway

@@ -1,0 +1,53 @@
+// The legality tests T1 … T11 (scoring spec §3.2) on one evaluator: runs it on a slice and on changed copies of the slice and
+// compares records bit for bit.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "score/evaluator.h"
+
+namespace fairway {
+
+struct TestResult {
+  std::string id, property;
+  bool held = false;
+  std::string detail;
+};
+
+struct AuditBudgets {
+  uint64_t artifact_bytes = 0;
+  double train_seconds = -1;  // unknown
+  double score_seconds = -1;  // of the whole stream
+};
+inline constexpr uint64_t kMostArtifactBytes = 16'000'000;
+inline constexpr double kMostSeconds = 600;
+
+struct AuditInput {
+  ScoredModel model;
+  ScoreSettings settings;
+  std::vector<uint16_t> stream;  // the slice
+  ScoreContext context;
+  std::function<std::unique_ptr<Executor>(Queue&)> make_executor;  // for runs on other numbers of threads
+  AuditBudgets budgets;
+  int64_t probes = 8;    // random cuts; from 20 on every change is tried at every cut
+  bool controls = true;  // T10: negative controls must fail
+  uint64_t seed = 1;
+};
+
+struct AuditReport {
+  std::vector<TestResult> tests;
+  bool legal() const;
+};
+
+using AuditProgress = std::function<void(const std::string& what)>;
+AuditReport audit(const AuditInput& input, const AuditProgress& progress = {});
+
+// Settings under which a slice of `targets` exercises every part of the mode: chunks that fit several times, small tables.
+ScoreSettings settings_for_slice(const ScoreSettings& settings, int64_t targets);
+
+// SHA-256 over every target's NLL, digest and state version: equal where two runs are equal bit for bit.
+std::string records_hash(const ScoreLedger& ledger);
+
+}  // namespace fairway

@@ -1,0 +1,28 @@
+// T10: evaluators that break one rule each. The audit has power only if it catches all of them (scoring spec §3.2).
+#pragma once
+
+#include <string>
+
+#include "audit/audit.h"
+#include "audit/checks.h"
+
+namespace fairway {
+
+struct ControlCase {
+  std::string name;
+  ScoreMode mode = ScoreMode::sliding;
+  NegativeControl control = NegativeControl::none;
+  std::string test;  // the one that must catch it
+};
+std::vector<ControlCase> control_cases();
+
+// What the named test finds wrong with the control; nothing when the control slips through.
+Finding catch_control(const AuditInput& input, const ControlCase& control);
+
+struct ControlReport {
+  std::string caught;  // "slot-published by T2, …"
+  std::string missed;  // empty when all were caught
+};
+ControlReport run_negative_controls(const AuditInput& input, const AuditProgress& progress);
+
+}  // namespace fairway

@@ -1,0 +1,95 @@
+#include "audit/probes.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/rng.h"
+#include "score/documents.h"
+#include "score/windows.h"
+
+namespace fairway {
+namespace {
+
+constexpr int64_t kRanks = 8;  // of the machine the challenge is scored on
+
+// A token drawn among those that `wanted` accepts; -1 when there are none.
+int32_t draw_token(Rng& rng, int64_t vocab, const std::function<bool(size_t)>& wanted) {
+  std::vector<uint16_t> fitting;
+  for (int64_t id = 0; id < vocab; ++id)
+    if (wanted(static_cast<size_t>(id))) fitting.push_back(static_cast<uint16_t>(id));
+  return fitting.empty() ? -1 : fitting[rng.below(fitting.size())];
+}
+
+}  // namespace
+
+std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredModel& model, const ScoreSettings& settings,
+                               int64_t random, uint64_t seed) {
+  const auto targets = static_cast<int64_t>(stream.size()) - 1;
+  const int64_t length = settings.score.context;
+  const int64_t stride = settings.score.mode == ScoreMode::plain ? length : settings.score.stride;
+  std::map<int64_t, std::string> cuts;
+  const auto add = [&](int64_t target, const std::string& what) {
+    if (target >= 1 && target <= targets) cuts.emplace(target, what);
+  };
+  const auto around = [&](int64_t target, const std::string& what) {
+    for (const int64_t off : {-1, 0, 1}) add(target + off, what);
+  };
+  add(1, "start");
+  for (const int64_t edge : {length, length + stride - 1, length + stride}) add(edge, "window edge");
+  if (settings.score.mode == ScoreMode::ttt) around(settings.score.ttt.chunk, "chunk edge");
+  if (settings.score.mode == ScoreMode::lora_ttt) around(settings.score.lora.chunk, "chunk edge");
+  const std::vector<DocumentRange> documents = document_ranges(stream, model.recipe.model.bos);
+  if (documents.size() > 1) around(documents[documents.size() / 2].first, "document edge");
+  const WindowPlan plan(targets, length, stride);
+  if (const int64_t middle = plan.count() * (kRanks / 2) / kRanks; middle > 0) around(plan.at(middle).first, "rank edge");
+  Rng rng(seed);
+  for (int64_t i = 0; i < random; ++i) add(1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(targets))), "random");
+  std::vector<Cut> out;
+  for (const auto& [target, what] : cuts) out.push_back({target, what});
+  return out;
+}
+
+std::string_view name_of_mutation(Mutation mutation) {
+  constexpr std::array<std::string_view, kMutations> kNames{"random suffix", "one token flipped", "constant suffix",
+                                                            "all document starts", "suffix deleted"};
+  return kNames[static_cast<size_t>(mutation)];
+}
+
+std::vector<uint16_t> mutate(std::span<const uint16_t> stream, int64_t cut, Mutation mutation, const ModelRecipe& model,
+                             uint64_t seed) {
+  std::vector<uint16_t> out(stream.begin(), stream.end());
+  const auto at = static_cast<size_t>(cut);
+  const auto vocab = static_cast<uint64_t>(model.vocab);
+  Rng rng(seed, static_cast<uint64_t>(cut));
+  switch (mutation) {
+    case Mutation::random:
+      for (size_t i = at; i < out.size(); ++i) out[i] = static_cast<uint16_t>(rng.below(vocab));
+      break;
+    case Mutation::flip: out[at] = static_cast<uint16_t>((out[at] + 1 + rng.below(vocab - 1)) % vocab); break;
+    case Mutation::constant: std::fill(out.begin() + cut, out.end(), static_cast<uint16_t>(rng.below(vocab))); break;
+    case Mutation::all_bos: std::fill(out.begin() + cut, out.end(), static_cast<uint16_t>(model.bos)); break;
+    case Mutation::deleted: out.resize(at); break;
+  }
+  return out;
+}
+
+std::vector<uint16_t> replacements(std::span<const uint16_t> stream, int64_t target, const ScoredModel& model, uint64_t seed) {
+  const ByteTables& classes = model.bytes;
+  const uint16_t old = stream[static_cast<size_t>(target)];
+  const int64_t vocab = std::min(model.recipe.model.vocab, static_cast<int64_t>(classes.base.size()));
+  Rng rng(seed, static_cast<uint64_t>(target));
+  std::vector<uint16_t> out;
+  const auto add = [&](int32_t token) {
+    if (token >= 0 && token != old) out.push_back(static_cast<uint16_t>(token));
+  };
+  add(static_cast<int32_t>(model.recipe.model.bos));
+  add(draw_token(rng, vocab, [&](size_t id) { return classes.lead[id] != 0; }));
+  add(draw_token(rng, vocab, [&](size_t id) { return !classes.lead[id] && !classes.bound[id] && classes.base[id] == 1; }));
+  add(draw_token(rng, vocab, [&](size_t id) {
+    return classes.lead[id] == classes.lead[old] && classes.bound[id] == classes.bound[old] && id != old;
+  }));
+  return out;
+}
+
+}  // namespace fairway

@@ -1,0 +1,43 @@
+#include "audit/runs.h"
+
+namespace fairway {
+
+AuditRuns::AuditRuns(const AuditInput& input, const ScoreSettings& settings)
+    : input_(&input), settings_(settings), evaluator_(make_evaluator(input.model, settings, input.context)) {}
+
+ScoreLedger AuditRuns::run(Evaluator& evaluator, std::span<const uint16_t> stream, std::span<const int64_t> captured) const {
+  ScoreLedger ledger = make_ledger(stream, settings_);
+  ledger.capture(captured);
+  evaluator.run(ledger, {});
+  return ledger;
+}
+
+ScoreLedger AuditRuns::run(std::span<const uint16_t> stream, std::span<const int64_t> captured) {
+  return run(*evaluator_, stream, captured);
+}
+
+ScoreLedger AuditRuns::run_on_threads(std::span<const uint16_t> stream, int threads) {
+  Queue queue(threads);
+  const std::unique_ptr<Executor> executor = input_->make_executor(queue);
+  const auto evaluator = make_evaluator(input_->model, settings_, {executor.get(), &queue.pool()});
+  return run(*evaluator, stream, {});
+}
+
+ScoreLedger AuditRuns::run_with_batch(std::span<const uint16_t> stream, int64_t windows) {
+  ScoreSettings settings = settings_;
+  settings.score.windows = windows;
+  return run(*make_evaluator(input_->model, settings, input_->context), stream, {});
+}
+
+Finding AuditRuns::future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation) {
+  const std::vector<uint16_t> changed = mutate(truth.stream(), cut, mutation, input_->model.recipe.model, input_->seed);
+  return check_same_prefix(truth, run(changed), cut);
+}
+
+Finding AuditRuns::target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement) {
+  std::vector<uint16_t> changed(truth.stream().begin(), truth.stream().end());
+  changed[static_cast<size_t>(target)] = replacement;
+  return check_same_distribution(truth, run(changed), target);
+}
+
+}  // namespace fairway

@@ -1,0 +1,30 @@
+// The evaluator under audit, run on streams of the audit's making.
+#pragma once
+
+#include "audit/audit.h"
+#include "audit/checks.h"
+#include "audit/probes.h"
+
+namespace fairway {
+
+class AuditRuns {
+ public:
+  explicit AuditRuns(const AuditInput& input) : AuditRuns(input, input.settings) {}
+  AuditRuns(const AuditInput& input, const ScoreSettings& settings);
+
+  ScoreLedger run(std::span<const uint16_t> stream, std::span<const int64_t> captured = {});
+  ScoreLedger run_on_threads(std::span<const uint16_t> stream, int threads);
+  ScoreLedger run_with_batch(std::span<const uint16_t> stream, int64_t windows);
+
+  Finding future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation);        // T2
+  Finding target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement);  // T3
+
+ private:
+  ScoreLedger run(Evaluator& evaluator, std::span<const uint16_t> stream, std::span<const int64_t> captured) const;
+
+  const AuditInput* input_;
+  ScoreSettings settings_;
+  std::unique_ptr<Evaluator> evaluator_;
+};
+
+}  // namespace fairway
