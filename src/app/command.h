@@ -40,6 +40,7 @@ void add_recipes(CLI::App& program);
 void add_train(CLI::App& program);
 void add_data(CLI::App& program);
 void add_score(CLI::App& program);
+void add_audit(CLI::App& program);
 void add_generate(CLI::App& program);
 void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);

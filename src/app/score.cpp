@@ -1,51 +1,81 @@
-// `fairway score`: bits per byte of a run's weights.
+// `fairway score`: bits per byte of an artifact, a run's weights or a weight file, in any mode.
 #include <fmt/core.h>
 
-#include "app/command.h"
-#include "app/validation.h"
-#include "app/weights.h"
+#include "app/receipt_file.h"
+#include "app/scoring.h"
 #include "base/error.h"
-#include "base/progress_line.h"
+#include "base/file.h"
 
 namespace fairway::app {
 namespace {
 
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
 struct ScoreFlags {
-  std::string from, data, recipe, mode = "plain";
-  int64_t context = 0, tokens = 0;
+  std::shared_ptr<ScoringFlags> common = std::make_shared<ScoringFlags>();
+  std::string out;
+  double seconds = 0;
+  bool ladder = false;
 };
 
+double seconds_needed(const Scoring& scoring, const ScoreSettings& settings, Machine& machine) {
+  const auto targets = static_cast<int64_t>(scoring.stream.size()) - 1;
+  return make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})->estimate(targets);
+}
+
+// Refuses what cannot fit before any token of the stream is scored.
+void require_time(const Scoring& scoring, double budget, Machine& machine) {
+  if (budget <= 0) return;
+  const double needed = seconds_needed(scoring, scoring.settings, machine);
+  if (needed <= budget) return;
+  throw InputError(fmt::format("--seconds {:g}: {} of {} tokens would take about {:.3g} s on this machine", budget,
+                               name_of(scoring.settings.score.mode), scoring.stream.size() - 1, needed));
+}
+
+// Each rung from a fresh load, with what it gains over plain and what it costs; one that does not fit the time is named as
+// such.
+int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring& scoring, Machine& machine) {
+  ordered_json rungs = ordered_json::array();
+  std::string text =
+      fmt::format("{:<12}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
+  double plain = 0, left = flags.seconds;
+  for (const ScoreMode mode :
+       {ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ngram, ScoreMode::ttt, ScoreMode::lora_ttt}) {
+    ScoreSettings settings = scoring.settings;
+    settings.score.mode = mode;
+    const double needed = flags.seconds > 0 ? seconds_needed(scoring, settings, machine) : 0;
+    if (needed > left) {
+      rungs.push_back({{"mode", name_of(mode)}, {"refused_seconds", needed}});
+      text += fmt::format("{:<12}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
+      continue;
+    }
+    const Score score = score_stream(scoring, settings, scoring.stream, machine, common.quiet).score;
+    if (mode == ScoreMode::plain) plain = score.bits_per_byte();
+    if (flags.seconds > 0) left -= score.seconds;
+    rungs.push_back(score_json(settings, score));
+    text += fmt::format("{:<12}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
+                        score.bits_per_byte() - plain, score.seconds);
+  }
+  print_result(common, {{"ladder", rungs}}, text);
+  return 0;
+}
+
 int run_score(const CommonFlags& common, const ScoreFlags& flags) {
-  if (flags.mode != "plain") throw InputError("--mode " + flags.mode + ": this program scores plain only");
-  const WeightSource source = open_weights(flags.from, flags.recipe, {});
-  std::optional<HeldOut> held_out = open_held_out(flags.data, source.recipe);
-  if (!held_out) throw InputError("--data " + flags.data + ": no validation shards (fineweb_val_*.bin)");
-  if (flags.tokens > 0) held_out->tokens.resize(std::min(held_out->tokens.size(), static_cast<size_t>(flags.tokens) + 1));
+  const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
   Machine machine(common);
-  const int64_t length = flags.context > 0 ? flags.context : source.recipe.data.seq_len;
-  require_one_window(*held_out, length, flags.data);
-  EvalModel model(source.recipe, std::max<int64_t>(1, 4096 / length), length,
-                  {.looped = stored_looped(source.weights, source.recipe)}, *machine.executor);
-  model.load(source.weights);
-  ProgressLine line(common.quiet);
-  const double begun = steady_seconds();
-  const Score score =
-      score_plain(model, held_out->tokens, held_out->bytes, source.recipe.model.vocab, [&](int64_t done, int64_t total) {
-        if (!line.due()) return;
-        const double spent = steady_seconds() - begun, rate = static_cast<double>(done) / spent;
-        line.show(fmt::format("scored {}/{} tokens  {} tokens/s  {} left", done, total, quantity_text(rate),
-                              duration_text(static_cast<double>(total - done) / rate)));
-      });
-  print_result(common,
-               {{"mode", "plain"},
-                {"val_loss", score.loss()},
-                {"val_bpb", score.bits_per_byte()},
-                {"tokens", score.tokens},
-                {"bytes", score.bytes},
-                {"seconds", score.seconds},
-                {"legal", true}},
-               fmt::format("plain: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s\n",
-                           score.loss(), score.bits_per_byte(), score.tokens, score.bytes, score.seconds));
+  if (flags.ladder) return run_ladder(common, flags, *scoring, machine);
+  require_time(*scoring, flags.seconds, machine);
+  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet);
+  const ordered_json result = score_json(scoring->settings, run.score);
+  if (!flags.out.empty()) {
+    std::error_code error;
+    fs::create_directories(flags.out, error);
+    if (error) throw InputError("--out " + flags.out + ": cannot be made (" + error.message() + ")");
+    write_file_atomic(fs::path(flags.out) / "score.json", result.dump(2) + "\n");
+    write_receipt(fs::path(flags.out) / "receipt.json", make_receipt(*scoring, *flags.common, run));
+  }
+  print_result(common, result, score_text(scoring->settings, run.score));
   return 0;
 }
 
@@ -55,14 +85,10 @@ void add_score(CLI::App& program) {
   auto flags = std::make_shared<ScoreFlags>();
   CLI::App* command = add_command(program, "score", "bits per byte of a run or of weights on the validation shards",
                                   [flags](const CommonFlags& common) { return run_score(common, *flags); });
-  command->add_option("FILE", flags->from, "a run folder, or a .safetensors file with --recipe")->required();
-  command->add_option("--data", flags->data, "folder with validation shards and tokenizer.model")->required();
-  command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
-  command->add_option("--mode", flags->mode, "plain")->capture_default_str();
-  command->add_option("--context", flags->context, "window length (default: the training length)")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--tokens", flags->tokens, "score only the first so many")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_scoring_flags(*command, flags->common, true);
+  command->add_option("--seconds", flags->seconds, "refuse beforehand what would take longer")->check(number_between(0, 1e9));
+  command->add_flag("--ladder", flags->ladder, "plain, sliding and the adapting modes, each with its cost");
+  command->add_option("--out", flags->out, "folder for score.json and receipt.json");
 }
 
 }  // namespace fairway::app

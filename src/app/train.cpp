@@ -69,7 +69,7 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
                        .seed = static_cast<uint64_t>(recipe.train.seed),
                        .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
-  if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, common.quiet);
+  if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, machine.queue.pool(), common.quiet);
   const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);
   print_result(common, to_json(summary), to_text(summary, flags.out));
   return summary.interrupted ? 130 : 0;

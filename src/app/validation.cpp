@@ -7,9 +7,23 @@
 
 #include "base/error.h"
 #include "base/progress_line.h"
-#include "data/shard.h"
+#include "data/validation.h"
+#include "score/evaluator.h"
 
 namespace fairway::app {
+namespace {
+
+// The bytes that each token stands for, where a file beside the shards tells them (scoring spec §1.7); empty without one.
+std::vector<uint16_t> read_byte_counts(const std::filesystem::path& folder, size_t tokens) {
+  std::vector<uint16_t> counts = data::Validation::byte_counts(folder);
+  if (!counts.empty() && counts.size() != tokens) {
+    throw InputError(fmt::format("{}: fineweb_val_bytes_*.bin tell the bytes of {} tokens, the validation shards hold {}",
+                                 folder.string(), counts.size(), tokens));
+  }
+  return counts;
+}
+
+}  // namespace
 
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe) {
   if (data::list_validation(folder).empty()) return std::nullopt;
@@ -18,14 +32,16 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
     throw InputError(
         fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
   }
-  const data::ShardSet shards = data::ShardSet::open_validation(folder);
+  const data::ShardSet shards = data::Validation::open(folder);
   std::vector<uint16_t> tokens = shards.read_all();
   if (const auto past = std::find_if(tokens.begin(), tokens.end(), [&](uint16_t id) { return id >= recipe.model.vocab; });
       past != tokens.end()) {
     throw InputError(fmt::format("{}: validation token {} at {} is outside of the model's vocabulary of {}", folder.string(),
                                  *past, past - tokens.begin(), recipe.model.vocab));
   }
-  return HeldOut{std::move(tokens), make_byte_tables(Tokenizer::load(model), static_cast<int>(recipe.model.vocab))};
+  HeldOut held_out{std::move(tokens), make_byte_tables(Tokenizer::load(model), static_cast<int>(recipe.model.vocab)), {}};
+  held_out.counts = read_byte_counts(folder, held_out.tokens.size());
+  return held_out;
 }
 
 void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder) {
@@ -34,23 +50,26 @@ void require_one_window(const HeldOut& held_out, int64_t length, const std::stri
                                held_out.tokens.size(), length));
 }
 
-int64_t scoring_rows(const Recipe& recipe) {
-  constexpr int64_t kTokensAtOnce = 4096;  // keeps a batch's activations near the cache
-  return std::max<int64_t>(1, kTokensAtOnce / recipe.data.seq_len);
-}
-
-Validator make_validator(const Recipe& recipe, const HeldOut& held_out, Executor& executor, bool quiet) {
-  return [&recipe, &held_out, &executor, quiet](const Tensor& weights, ModelStage stage) {
-    EvalModel model(recipe, scoring_rows(recipe), recipe.data.seq_len, {.looped = stage.looped}, executor);
-    FAIRWAY_ASSERT(model.params().flat_values().spec == weights.spec, "weights of another model");
-    std::memcpy(model.params().flat_values().data, weights.data, weights.spec.bytes());
+Validator make_validator(const Recipe& recipe, const HeldOut& held_out, Executor& executor, ThreadPool& pool, bool quiet) {
+  return [&recipe, &held_out, &executor, &pool, quiet](const Tensor& weights, ModelStage stage) {
+    const auto load = [&weights](ParamStore& params) {
+      FAIRWAY_ASSERT(params.flat_values().spec == weights.spec, "weights of another model");
+      std::memcpy(params.flat_values().data, weights.data, weights.spec.bytes());
+    };
+    ScoreSettings settings{.score = recipe.score};
+    settings.score.mode = ScoreMode::plain;
+    settings.score.context = recipe.data.seq_len;
+    const int64_t targets = challenge_targets(static_cast<int64_t>(held_out.tokens.size()), recipe.data.seq_len);
+    ScoreLedger ledger(std::span(held_out.tokens).first(static_cast<size_t>(targets) + 1));
     ProgressLine line(quiet);
-    const Score score =
-        score_plain(model, held_out.tokens, held_out.bytes, recipe.model.vocab, [&](int64_t done, int64_t total) {
+    const double begun = steady_seconds();
+    make_evaluator({recipe, {.looped = stage.looped}, load, {}}, settings, {&executor, &pool})
+        ->run(ledger, [&](int64_t done, int64_t total) {
           if (line.due())
             line.show(fmt::format("validation {:.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total)));
         });
-    return Validation{score.loss(), score.bits_per_byte(), score.seconds};
+    const Score score = measure(ledger, held_out.target_bytes());
+    return Validation{score.loss(), score.bits_per_byte(), steady_seconds() - begun};
   };
 }
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "score/plain.h"
+#include "score/metric.h"
 #include "train/loop.h"
 
 namespace fairway::app {
@@ -12,15 +12,16 @@ namespace fairway::app {
 struct HeldOut {
   std::vector<uint16_t> tokens;
   ByteTables bytes;
+  std::vector<uint16_t> counts;  // bytes of each token where the folder has fineweb_val_bytes_*.bin, which then count
+
+  TargetBytes target_bytes() const { return counts.empty() ? TargetBytes(bytes) : TargetBytes(counts); }
 };
 // The validation shards of `folder` with its tokenizer.model; nothing when the folder has no validation shards.
 // Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training.
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe);
 void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder);  // InputError when it lacks one
 
-// A scorer for the training loop; `data` and `executor` must outlive it. Made at the first call, per stage.
-Validator make_validator(const Recipe& recipe, const HeldOut& data, Executor& executor, bool quiet);
-
-int64_t scoring_rows(const Recipe& recipe);  // windows scored at once
+// A scorer for the training loop; the arguments must outlive it.
+Validator make_validator(const Recipe& recipe, const HeldOut& data, Executor& executor, ThreadPool& pool, bool quiet);
 
 }  // namespace fairway::app

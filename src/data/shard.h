@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -60,11 +61,10 @@ class Shard {
 
 class ShardSet {
  public:
-  // `fineweb_train_*.bin`, or `fineweb_val_*.bin` without the byte counts (`_bytes_`), in lexicographic order. Where the folder
-  // has a manifest, token counts must agree with it. InputError when there is none.
+  // `fineweb_train_*.bin` in lexicographic order. Where the folder has a manifest, token counts must agree with it. InputError
+  // when there is none.
   static ShardSet open_train(const std::filesystem::path& folder);
-  static ShardSet open_validation(const std::filesystem::path& folder);
-  static ShardSet open(const std::vector<std::filesystem::path>& files);
+  static ShardSet open(const std::vector<std::filesystem::path>& files);  // InputError for a validation shard: see validation.h
 
   size_t size() const { return shards_.size(); }
   const Shard& operator[](size_t i) const { return shards_[i]; }
@@ -78,6 +78,11 @@ class ShardSet {
   std::vector<uint16_t> read_all() const;  // for validation: all tokens in order
 
  private:
+  friend class Validation;
+  static ShardSet open_any(const std::vector<std::filesystem::path>& files);
+  static ShardSet open_listed(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
+                              std::string_view pattern);
+
   std::vector<Shard> shards_;
   std::vector<uint64_t> begins_{0};
 };

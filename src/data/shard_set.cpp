@@ -6,17 +6,19 @@
 #include "base/error.h"
 #include "data/manifest.h"
 #include "data/shard.h"
+#include "data/validation.h"
 
 namespace fairway::data {
 namespace {
 
-std::vector<std::filesystem::path> list(const std::filesystem::path& folder, std::string_view prefix) {
+std::vector<std::filesystem::path> list(const std::filesystem::path& folder, std::string_view prefix,
+                                        bool byte_counts = false) {
   std::error_code error;
   std::vector<std::filesystem::path> files;
   for (auto entry = std::filesystem::directory_iterator(folder, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(".bin") && name.find("_bytes_") == std::string::npos)
+    if (name.starts_with(prefix) && name.ends_with(".bin") && (byte_counts || name.find("_bytes_") == std::string::npos))
       files.push_back(entry->path());
   }
   if (error) throw InputError(fmt::format("{}: cannot list the data folder: {}", folder.string(), error.message()));
@@ -24,27 +26,34 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& folder, std
   return files;
 }
 
-ShardSet open_listed(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
-                     std::string_view pattern) {
-  if (files.empty()) throw InputError(fmt::format("{}: no shard named {} in this folder", folder.string(), pattern));
-  ShardSet set = ShardSet::open(files);
-  if (const auto manifest = read_manifest(folder)) check_counts(*manifest, folder, set);
-  return set;
-}
+constexpr std::string_view kHeldOut = "fineweb_val_";
 
 }  // namespace
 
 std::vector<std::filesystem::path> list_train(const std::filesystem::path& folder) { return list(folder, "fineweb_train_"); }
-std::vector<std::filesystem::path> list_validation(const std::filesystem::path& folder) { return list(folder, "fineweb_val_"); }
+std::vector<std::filesystem::path> list_validation(const std::filesystem::path& folder) { return list(folder, kHeldOut); }
 
 ShardSet ShardSet::open_train(const std::filesystem::path& folder) {
   return open_listed(folder, list_train(folder), "fineweb_train_*.bin");
 }
-ShardSet ShardSet::open_validation(const std::filesystem::path& folder) {
-  return open_listed(folder, list_validation(folder), "fineweb_val_*.bin");
-}
 
 ShardSet ShardSet::open(const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files) {
+    if (file.filename().string().starts_with(kHeldOut))
+      throw InputError(fmt::format("{}: a validation shard, which only scoring may read", file.string()));
+  }
+  return open_any(files);
+}
+
+ShardSet ShardSet::open_listed(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
+                               std::string_view pattern) {
+  if (files.empty()) throw InputError(fmt::format("{}: no shard named {} in this folder", folder.string(), pattern));
+  ShardSet set = open_any(files);
+  if (const auto manifest = read_manifest(folder)) check_counts(*manifest, folder, set);
+  return set;
+}
+
+ShardSet ShardSet::open_any(const std::vector<std::filesystem::path>& files) {
   ShardSet set;
   set.shards_.reserve(files.size());
   for (const auto& file : files) {
@@ -52,6 +61,15 @@ ShardSet ShardSet::open(const std::vector<std::filesystem::path>& files) {
     set.begins_.push_back(set.begins_.back() + set.shards_.back().tokens());
   }
   return set;
+}
+
+ShardSet Validation::open(const std::filesystem::path& folder) {
+  return ShardSet::open_listed(folder, list_validation(folder), "fineweb_val_*.bin");
+}
+
+std::vector<uint16_t> Validation::byte_counts(const std::filesystem::path& folder) {
+  const std::vector<std::filesystem::path> files = list(folder, "fineweb_val_bytes_", true);
+  return files.empty() ? std::vector<uint16_t>() : ShardSet::open_any(files).read_all();
 }
 
 Window ShardSet::locate(uint64_t index) const {

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "data/manifest.h"
 #include "data/scratch_folder.h"
+#include "data/validation.h"
 
 namespace fairway::data {
 namespace {
@@ -75,7 +76,18 @@ TEST(ShardSet, SaysWhenThereIsNothing) {
   const ScratchFolder folder;
   EXPECT_THROW(ShardSet::open_train(folder.path()), InputError);
   EXPECT_THROW(ShardSet::open_train(folder / "absent"), InputError);
-  EXPECT_THROW(ShardSet::open_validation(folder.path()), InputError);
+  EXPECT_THROW(Validation::open(folder.path()), InputError);
+}
+
+TEST(ShardSet, ValidationShardsOpenByTheirOwnDoorOnly) {
+  const ScratchFolder folder;
+  write_shard(folder / "fineweb_val_000000.bin", std::vector<uint16_t>{1, 2});
+  write_shard(folder / "fineweb_val_bytes_000000.bin", std::vector<uint16_t>{0, 3});
+  EXPECT_THROW(ShardSet::open_train(folder.path()), InputError);
+  EXPECT_THROW(ShardSet::open({folder / "fineweb_val_000000.bin"}), InputError);
+  EXPECT_THROW(ShardSet::open({folder / "fineweb_val_bytes_000000.bin"}), InputError);
+  EXPECT_EQ(Validation::open(folder.path()).read_all(), (std::vector<uint16_t>{1, 2}));
+  EXPECT_EQ(Validation::byte_counts(folder.path()), (std::vector<uint16_t>{0, 3}));
 }
 
 TEST(ShardSet, OrdersNamesAndLeavesByteCountsOut) {
@@ -85,7 +97,7 @@ TEST(ShardSet, OrdersNamesAndLeavesByteCountsOut) {
   write_shard(folder / "fineweb_val_000000.bin", a);
   write_shard(folder / "fineweb_val_bytes_000000.bin", c);
   write_shard(folder / "fineweb_train_000000.bin", c);
-  const ShardSet set = ShardSet::open_validation(folder.path());
+  const ShardSet set = Validation::open(folder.path());
   ASSERT_EQ(set.size(), 2U);
   EXPECT_EQ(set.read_all(), (std::vector<uint16_t>{1, 2, 1, 3, 4}));
   EXPECT_EQ(set.locate(2), (Window{1, 0}));

@@ -11,6 +11,7 @@
 #include "data/manifest.h"
 #include "data/scratch_folder.h"
 #include "data/tools.h"
+#include "data/validation.h"
 #include "tokenizer/byte_tables.h"
 #include "tokenizer/shared_data.h"
 
@@ -56,7 +57,7 @@ class TokenizeTest : public testing::Test {
 
 TEST_F(TokenizeTest, WritesShardsManifestAndTokenizer) {
   const TokenizeResult result = tokenize(options_);
-  const ShardSet train = ShardSet::open_train(options_.out), val = ShardSet::open_validation(options_.out);
+  const ShardSet train = ShardSet::open_train(options_.out), val = Validation::open(options_.out);
   EXPECT_EQ(result.documents, 1650U);
   EXPECT_EQ(result.shards, 4);
   ASSERT_EQ(train.size(), 3U);
@@ -106,7 +107,7 @@ TEST_F(TokenizeTest, InterruptedWorkGoesOn) {
       break;
     } catch (const WorkError&) {
       ++interruptions;
-      EXPECT_THROW(ShardSet::open_validation(options_.out), InputError);
+      EXPECT_THROW(Validation::open(options_.out), InputError);
     }
   }
   EXPECT_GE(interruptions, 1);
@@ -170,8 +171,8 @@ TEST_F(TokenizeTest, CaseOperatorsCountOriginalBytes) {
   options_.case_ops = true;
   const TokenizeResult result = tokenize(options_);
   EXPECT_EQ(result.bytes, result.text_bytes);
-  const auto val = ShardSet::open_validation(options_.out).read_all();
-  const auto bytes = ShardSet::open({options_.out / "fineweb_val_bytes_000000.bin"}).read_all();
+  const auto val = Validation::open(options_.out).read_all();
+  const auto bytes = Validation::byte_counts(options_.out);
   ASSERT_EQ(bytes.size(), val.size());
   uint64_t sum = 0;
   for (size_t i = 0; i < val.size(); ++i) {

@@ -67,6 +67,10 @@ const std::vector<LibraryRule> kLibraries{
     {"mpi.h", {"comm/mpi"}},
     {"immintrin.h", {"ops/cpu/", "base/"}},
 };
+// Our own headers that open what most folders must not see.
+const std::vector<LibraryRule> kDoors{
+    {"data/validation.h", {"app/", "data/"}},
+};
 // These headers are compiled by nvcc too, which takes neither library.
 const Names kPlainHeaderFolders{"tensor", "ops"};
 const Names kNotInPlainHeaders{"fmt/", "nlohmann/"};
@@ -115,6 +119,10 @@ std::vector<std::string> violations(const std::string& path, const std::string& 
       const bool allowed = target == layer || (layer == "app" && !target.empty()) ||
                            (target == "base" && layer != "ops/cuda/device") || kMayInclude.at(layer).contains(target);
       if (!allowed) found.push_back(place + "; " + layer + "/ may include base and" + joined(kMayInclude.at(layer)));
+      for (const LibraryRule& rule : kDoors) {
+        if (header == rule.header && !starts_with_any(path, rule.places))
+          found.push_back(place + "; allowed only in" + joined(rule.places));
+      }
     } else {
       for (const LibraryRule& rule : kLibraries) {
         if (header.starts_with(rule.header) && !starts_with_any(path, rule.places)) {
@@ -158,6 +166,9 @@ TEST(Layering, TheCheckSeesForbiddenIncludes) {
   EXPECT_EQ(violations("model/x.cpp", "#include \"y.h\"\n").size(), 1U);
   EXPECT_EQ(violations("ops/x.h", "#include <fmt/format.h>\n").size(), 1U);
   EXPECT_EQ(violations("ops/x.cpp", "#include <fmt/format.h>\n").size(), 0U);
+  EXPECT_EQ(violations("train/x.cpp", "#include \"data/validation.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("quant/x.cpp", "#include \"data/validation.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("app/x.cpp", "#include \"data/validation.h\"\n").size(), 0U);
   EXPECT_EQ(violations("elsewhere/x.cpp", "\n").size(), 1U);
 }
 

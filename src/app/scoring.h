@@ -1,0 +1,46 @@
+// What `fairway score` and `fairway audit` share: weights, held-out stream and settings from the command line.
+#pragma once
+
+#include <memory>
+
+#include "app/command.h"
+#include "app/validation.h"
+#include "app/weights.h"
+#include "score/evaluator.h"
+
+namespace fairway::app {
+
+struct ScoringFlags {
+  std::string from, data, recipe, mode;
+  std::vector<std::string> overrides;
+  int64_t stride = 0, context = 0, tokens = 0;
+  bool documents = false, all_targets = false;
+};
+void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoringFlags>& flags, bool required);
+
+struct Scoring {
+  WeightSource source;
+  HeldOut held_out;
+  ScoreSettings settings;
+  std::string file;  // whose bytes the weights come from
+  std::vector<uint16_t> stream;
+
+  ScoredModel model() const;  // refers to this object
+};
+// InputError for flags that do not fit the model or the data. The stream is what is to be scored: whole windows, as the
+// challenge keeps them, unless --all-targets is given.
+std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags);
+
+struct ScoredRun {
+  ScoreLedger ledger;
+  Score score;
+};
+// Scores the stream under the settings, with a progress line.
+ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
+                       Machine& machine, bool quiet);
+
+// The fields that others read, with what the mode adds.
+nlohmann::ordered_json score_json(const ScoreSettings& settings, const Score& score);
+std::string score_text(const ScoreSettings& settings, const Score& score);
+
+}  // namespace fairway::app
