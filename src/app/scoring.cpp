@@ -58,6 +58,7 @@ ScoredModel Scoring::model() const {
 }
 
 std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
+  if (!flags.mode.empty()) parse_mode(flags.mode);  // refused before anything is read
   for (const std::string& change : flags.overrides) {
     if (!change.starts_with("score."))
       throw InputError("--set " + change + ": only keys of [score] may be changed; the others made the weights");

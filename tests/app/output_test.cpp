@@ -28,7 +28,7 @@ TEST_F(Output, TrainScoreGenerateExportAndImport) {
   expect_fields(train, {"step_ms", "train_seconds", "tokens_per_second", "speed_of_light", "val_loss", "val_bpb"}, "train");
   expect_fields(train["seconds"], {"startup", "train", "score"}, "train's seconds");
   EXPECT_EQ(train["steps"], 8);
-  const json score = run_json({"score", run_, "--data", data_});
+  const json score = run_json({"score", run_, "--data", data_, "--mode", "plain"});
   expect_fields(score, {"mode", "tokens", "bytes", "seconds", "legal"}, "score");
   EXPECT_EQ(score["mode"], "plain");
   EXPECT_EQ(score["val_loss"], train["val_loss"]);  // the same weights on the same tokens
@@ -42,8 +42,9 @@ TEST_F(Output, TrainScoreGenerateExportAndImport) {
   const std::string exported = scratch_ / "exported.safetensors", imported = scratch_ / "imported";
   run_json({"export", run_, "--out", exported});
   run_json({"import", exported, "--recipe", "smoke", "--out", imported});
-  EXPECT_EQ(run_json({"score", imported, "--data", data_})["val_loss"], score["val_loss"]);
-  EXPECT_EQ(run_json({"score", exported, "--recipe", "smoke", "--data", data_})["val_loss"], score["val_loss"]);
+  EXPECT_EQ(run_json({"score", imported, "--data", data_, "--mode", "plain"})["val_loss"], score["val_loss"]);
+  EXPECT_EQ(run_json({"score", exported, "--recipe", "smoke", "--data", data_, "--mode", "plain"})["val_loss"],
+            score["val_loss"]);
 }
 
 TEST_F(Output, DataCommands) {
