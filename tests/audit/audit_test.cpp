@@ -10,7 +10,7 @@ namespace fairway::score_test {
 namespace {
 
 struct Slice {
-  explicit Slice(ScoreMode mode, int64_t targets = 420) : machine(2) {
+  explicit Slice(ScoreMode mode, int64_t targets = 340) : machine(2) {
     const Recipe recipe = tiny_recipe();
     input.model = tiny_model(recipe);
     input.settings = settings_for_slice(settings_of(recipe, mode), targets);
