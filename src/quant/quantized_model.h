@@ -45,8 +45,10 @@ struct QuantizedModel {
   ModelRecipe model;                     // the architecture, which fixes every shape
   bool looped = false;                   // depth recurrence was on at the end of training
   std::string tokenizer;                 // SHA-256 of the tokenizer file, hexadecimal; may be empty
-  std::string recipe_hash;               // of the run's recipe
+  std::string recipe_hash;               // of the run's recipe, likewise
+  int64_t train_length = 0;              // data.seq_len of the run: what scoring takes when nothing else is asked; 0: not known
   std::vector<QuantizedTensor> tensors;  // in the order of parameter_table(), slices ascending
+  bool operator==(const QuantizedModel&) const = default;
 };
 
 }  // namespace fairway

@@ -1,0 +1,16 @@
+// Fixed numbers of `.fwy` version 1.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fairway {
+
+inline constexpr std::string_view kMagic = "FWAY";
+inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kLoopedFlag = 1, kTokenizerFlag = 2, kRecipeFlag = 4, kKnownFlags = 7;
+inline constexpr size_t kHashBytes = 32, kChecksumBytes = 4;
+inline constexpr uint64_t kMostTextBytes = 1 << 16;  // architecture or tensor table
+inline constexpr uint64_t kMostTrainLength = 1 << 24;
+
+}  // namespace fairway

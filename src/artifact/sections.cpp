@@ -1,0 +1,100 @@
+#include "artifact/sections.h"
+
+#include <algorithm>
+#include <array>
+
+#include "artifact/byte_coder.h"
+#include "artifact/general_codecs.h"
+#include "base/error.h"
+
+namespace fairway {
+namespace {
+
+constexpr std::array<std::string_view, 4> kNames{"raw", "rans", "brotli", "lzma"};
+
+void take_smaller(Section& best, Codec codec, std::string bytes) {
+  if (bytes.size() < best.bytes.size()) best = {codec, std::move(bytes)};
+}
+
+// `best` holds a coded form already; the general ones are tried beside it where they are asked for.
+void try_general(Section& best, std::string_view plain, CodecChoice choice) {
+  if (choice == CodecChoice::brotli || choice == CodecChoice::best) take_smaller(best, Codec::brotli, brotli_encode(plain));
+  if (choice == CodecChoice::lzma || choice == CodecChoice::best) take_smaller(best, Codec::lzma, lzma_encode(plain));
+}
+
+bool ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
+
+// What is not our own coder. Sizes are compared before anything is allocated.
+std::string decode_general(const SectionView& section, size_t bytes, const std::string& where) {
+  switch (section.codec) {
+    case Codec::brotli: return brotli_decode(section.bytes, bytes, where);
+    case Codec::lzma: return lzma_decode(section.bytes, bytes, where);
+    case Codec::raw:
+    case Codec::rans: break;
+  }
+  if (section.bytes.size() != bytes) {
+    throw InputError(where + std::to_string(section.bytes.size()) + " bytes are stored, expected " + std::to_string(bytes));
+  }
+  return std::string(section.bytes);
+}
+
+}  // namespace
+
+std::string_view name_of(Codec codec) { return kNames[static_cast<size_t>(codec)]; }
+
+CodecChoice codec_choice(std::string_view name) {
+  if (name == "best") return CodecChoice::best;
+  if (name == "rans") return CodecChoice::rans;
+  if (name == "brotli") return CodecChoice::brotli;
+  if (name == "lzma") return CodecChoice::lzma;
+  throw InputError("--codec " + std::string(name) + ": expected best, rans, brotli or lzma");
+}
+
+Section encode_text(std::string_view text) {
+  Section best{Codec::raw, std::string(text)};
+  take_smaller(best, Codec::brotli, brotli_encode(text));
+  return best;
+}
+
+Section encode_value_section(std::string_view values, size_t width, CodecChoice choice) {
+  Section best{Codec::raw, std::string(values)};
+  if (ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
+  try_general(best, values, choice);
+  return best;
+}
+
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice) {
+  std::string plain;
+  for (const WeightBlock& block : blocks)
+    plain.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
+  Section best{Codec::raw, std::move(plain)};
+  const std::string bytes = choice == CodecChoice::rans ? "" : best.bytes;
+  if (ours(choice)) take_smaller(best, Codec::rans, encode_weights(blocks));
+  try_general(best, bytes, choice);
+  return best;
+}
+
+std::string decode_text(const SectionView& section, size_t bytes, const std::string& where) {
+  if (section.codec == Codec::rans) throw InputError(where + "codec rans is for weights and values only");
+  return decode_general(section, bytes, where);
+}
+
+std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where) {
+  return section.codec == Codec::rans ? decode_values(section.bytes, width, bytes, where)
+                                      : decode_general(section, bytes, where);
+}
+
+void decode_weight_section(const SectionView& section, std::span<const WeightBlock> blocks, const std::string& where) {
+  if (section.codec == Codec::rans) return decode_weights(section.bytes, blocks, where);
+  size_t total = 0;
+  for (const WeightBlock& block : blocks) total += static_cast<size_t>(block.rows * block.cols);
+  const std::string plain = decode_general(section, total, where);
+  const char* place = plain.data();
+  for (const WeightBlock& block : blocks) {
+    const int64_t count = block.rows * block.cols;
+    std::copy_n(place, count, block.q);
+    place += count;
+  }
+}
+
+}  // namespace fairway

@@ -1,0 +1,34 @@
+// The coded parts of an artifact. A section is a codec byte, the coded length and the bytes; how many bytes come out is never
+// read from the data sections but follows from the architecture and the tensor table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "artifact/weight_coder.h"
+
+namespace fairway {
+
+enum class Codec : uint8_t { raw, rans, brotli, lzma };         // as stored
+enum class CodecChoice : uint8_t { rans, brotli, lzma, best };  // as asked for
+std::string_view name_of(Codec codec);
+CodecChoice codec_choice(std::string_view name);  // "best", "rans", "brotli", "lzma"; InputError else
+
+struct Section {
+  Codec codec = Codec::raw;
+  std::string bytes;
+};
+Section encode_text(std::string_view text);  // the smaller of raw and Brotli
+Section encode_value_section(std::string_view values, size_t width, CodecChoice choice);
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice);
+
+struct SectionView {
+  Codec codec = Codec::raw;
+  std::string_view bytes;
+};
+std::string decode_text(const SectionView& section, size_t bytes, const std::string& where);
+std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where);
+void decode_weight_section(const SectionView& section, std::span<const WeightBlock> blocks, const std::string& where);
+
+}  // namespace fairway

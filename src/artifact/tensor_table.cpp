@@ -1,0 +1,154 @@
+#include "artifact/tensor_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "artifact/byte_reader.h"
+#include "recipe/model_shape.h"
+
+namespace fairway {
+namespace {
+
+// Positions are stored in files: names are appended, never moved.
+constexpr std::array<std::string_view, 24> kParameters{"embed.token",       "bank.qo",
+                                                       "bank.kv",           "bank.up",
+                                                       "bank.down",         "block.attn_scale",
+                                                       "block.mlp_scale",   "block.resid_mix",
+                                                       "block.q_gain",      "block.attn_gate",
+                                                       "skip.weight",       "skip.gate",
+                                                       "smear.gate",        "smear.weight",
+                                                       "smear.lambda",      "bigram.table",
+                                                       "bigram.proj",       "bigram.scale",
+                                                       "value_embed.table", "value_embed.proj",
+                                                       "value_embed.scale", "value_embed.layer_scale",
+                                                       "lane.post",         "lane.resid"};
+constexpr std::array<std::string_view, kStreamRoles> kRoleNames{"token",  "query", "key",  "value",
+                                                                "output", "up",    "down", "other"};
+constexpr int kHalfCode = 16, kSingleCode = 32;  // integer rows: the bits themselves
+constexpr int64_t kMostRank = 256;
+
+int coding_code(const QuantizedTensor& tensor) {
+  if (tensor.coding == TensorCoding::integer_rows) return tensor.bits;
+  return tensor.coding == TensorCoding::half ? kHalfCode : kSingleCode;
+}
+
+QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
+  QuantizedTensor tensor;
+  const uint8_t id = reader.byte("the tensor table");
+  if (id >= kParameters.size()) throw InputError(fmt::format("{}tensor table: parameter number {} is not known", where, id));
+  tensor.bank = kParameters[id];
+  tensor.slice = static_cast<int64_t>(reader.varint("the tensor table")) - 1;
+  tensor.rows = static_cast<int64_t>(reader.varint("the tensor table"));
+  tensor.cols = static_cast<int64_t>(reader.varint("the tensor table"));
+  const int code = reader.byte("the tensor table");
+  if (code >= 2 && code <= 8) {
+    tensor.coding = TensorCoding::integer_rows;
+    tensor.bits = code;
+  } else if (code == kHalfCode || code == kSingleCode) {
+    tensor.coding = code == kHalfCode ? TensorCoding::half : TensorCoding::single;
+  } else {
+    throw InputError(
+        fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 16 or 32", where, tensor_label(tensor), code));
+  }
+  tensor.correction.rank = static_cast<int64_t>(reader.varint("the tensor table"));
+  return tensor;
+}
+
+// Against the parameter it names; `slice` is the one that must come next.
+void check_sizes(const QuantizedTensor& tensor, const ParamInfo& info, const std::string& where) {
+  const size_t rank = info.shape.size();
+  int64_t rows = rank < 2 ? 1 : info.count() / info.shape.back(), cols = rank < 2 ? info.count() : info.shape.back();
+  if (tensor.slice >= 0) rows = info.shape[1];
+  const bool turned = rank < 2 && tensor.rows == cols && tensor.cols == rows;  // a vector may stand upright
+  if (!turned && (tensor.rows != rows || tensor.cols != cols)) {
+    throw InputError(fmt::format("{}tensor table: {} is {} x {}, the architecture has {} x {}", where, tensor_label(tensor),
+                                 tensor.rows, tensor.cols, rows, cols));
+  }
+  const int64_t most = tensor.coding == TensorCoding::integer_rows ? std::min({rows, cols, kMostRank}) : 0;
+  if (tensor.correction.rank > most) {
+    throw InputError(fmt::format("{}tensor table: {} has a correction of rank {}, at most {} is possible", where,
+                                 tensor_label(tensor), tensor.correction.rank, most));
+  }
+}
+
+// The line that must follow `count` lines of this parameter, or the reason why the one at hand cannot.
+void check_place(const QuantizedTensor& tensor, const ParamInfo& info, int64_t slice, const std::string& where) {
+  if (tensor.bank == info.name && tensor.slice == slice) return;
+  const bool before = tensor.bank == info.name && tensor.slice >= 0 && tensor.slice < slice;
+  throw InputError(fmt::format("{}tensor table: {} {}, expected {}[{}]", where, tensor_label(tensor),
+                               before ? "stands twice" : "is out of place", info.name, slice));
+}
+
+}  // namespace
+
+std::string_view name_of(StreamRole role) { return kRoleNames[static_cast<size_t>(role)]; }
+
+StreamRole stream_role(const QuantizedTensor& tensor, int64_t layers) {
+  const bool second = tensor.slice >= layers;  // the later half of a double bank
+  if (tensor.bank == "bank.qo") return second ? StreamRole::output : StreamRole::query;
+  if (tensor.bank == "bank.kv") return second ? StreamRole::value : StreamRole::key;
+  if (tensor.bank == "bank.up") return StreamRole::up;
+  if (tensor.bank == "bank.down") return StreamRole::down;
+  return tensor.bank == "embed.token" || tensor.bank.ends_with(".table") ? StreamRole::token : StreamRole::other;
+}
+
+std::string tensor_label(const QuantizedTensor& tensor) {
+  return tensor.slice < 0 ? tensor.bank : fmt::format("{}[{}]", tensor.bank, tensor.slice);
+}
+
+std::string encode_table(const std::vector<QuantizedTensor>& tensors) {
+  std::string out;
+  for (const QuantizedTensor& tensor : tensors) {
+    const auto found = std::find(kParameters.begin(), kParameters.end(), tensor.bank);
+    FAIRWAY_ASSERT(found != kParameters.end(), "artifacts have no number for parameter " + tensor.bank);
+    out += static_cast<char>(found - kParameters.begin());
+    put_varint(out, static_cast<uint64_t>(tensor.slice + 1));
+    put_varint(out, static_cast<uint64_t>(tensor.rows));
+    put_varint(out, static_cast<uint64_t>(tensor.cols));
+    out += static_cast<char>(coding_code(tensor));
+    put_varint(out, static_cast<uint64_t>(tensor.correction.rank));
+  }
+  return out;
+}
+
+std::vector<QuantizedTensor> decode_table(std::string_view bytes, const ModelRecipe& model, const std::string& where) {
+  ByteReader reader(bytes, where);
+  std::vector<QuantizedTensor> tensors;
+  for (const ParamInfo& info : parameter_table(model)) {
+    const int64_t slices = info.shape.size() == 3 ? info.shape[0] : 0;
+    int64_t next = 0;
+    do {
+      if (reader.left() == 0)
+        throw InputError(fmt::format("{}tensor table: the architecture's parameter {} is missing", where, info.name));
+      QuantizedTensor tensor = read_line(reader, where);
+      if (next > 0 || tensor.bank != info.name || tensor.slice >= 0) {
+        if (slices == 0 && tensor.bank == info.name)
+          throw InputError(fmt::format("{}tensor table: {} is not cut into slices", where, info.name));
+        check_place(tensor, info, next, where);
+      } else {
+        next = slices;  // stored whole
+      }
+      check_sizes(tensor, info, where);
+      if (tensor.slice >= 0) ++next;
+      tensors.push_back(std::move(tensor));
+    } while (next < slices);
+  }
+  if (reader.left() != 0)
+    throw InputError(fmt::format("{}tensor table: {} bytes after the last parameter", where, reader.left()));
+  return tensors;
+}
+
+uint64_t value_bytes(const std::vector<QuantizedTensor>& tensors) {
+  int64_t total = 0;
+  for (const QuantizedTensor& t : tensors) {
+    const int64_t rank = t.correction.rank;
+    total +=
+        t.coding == TensorCoding::integer_rows ? t.count() + 2 * t.rows : t.count() * (t.coding == TensorCoding::half ? 2 : 4);
+    total += rank * (t.rows + 2 * t.cols);
+  }
+  return static_cast<uint64_t>(total);
+}
+
+}  // namespace fairway

@@ -1,0 +1,131 @@
+// Contexts of the weight coder: classes of expected magnitude, eight to the octave, each with its own adaptive model.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "artifact/symbol_model.h"
+
+namespace fairway {
+
+inline constexpr int kClasses = 64;        // mean |q| from 2^-3 to 2^5
+inline constexpr int kZeroSymbol = 127;    // symbol = q + 127
+inline constexpr int kMeanBits = 13;       // running means are integers in units of 2^-13
+inline constexpr int64_t kRunLength = 32;  // the row's factor is renewed after so many columns
+
+// Flags of a tensor's mode byte.
+inline constexpr int kByColumn = 1, kByRow = 2, kFading = 4, kCentred = 8, kMostMode = 15;
+
+inline int class_of(float mean) {  // in units of 2^-13; class c begins at 2^(10 + c/8), interpolated linearly
+  const int steps = static_cast<int>(std::bit_cast<uint32_t>(mean) >> 20) - ((127 + kMeanBits - 3) << 3);
+  return std::clamp(steps, 0, kClasses - 1);
+}
+int32_t mean_of_class(int index);  // the middle of the class, in units of 2^-13
+
+// Models made when first needed: a tensor touches few classes.
+class ClassModels {
+ public:
+  explicit ClassModels(SymbolModel::Use use) : use_(use), models_(kClasses) {}
+  SymbolModel& operator[](int index) { return models_[static_cast<size_t>(index)]; }
+  void begin_tensor(int largest) {  // |q| at most `largest`
+    alphabet_ = {kZeroSymbol - largest, kZeroSymbol + largest};
+    ready_ = 0;
+  }
+  void require(uint64_t classes) {
+    if ((classes & ~ready_) != 0) prepare(classes & ~ready_);
+  }
+  void adapt();  // at the end of a row
+
+ private:
+  void prepare(uint64_t classes);
+  SymbolModel::Use use_;
+  SymbolModel::Alphabet alphabet_;
+  uint64_t known_ = 0, ready_ = 0;  // begun at all; refreshed for this tensor's alphabet
+  std::vector<SymbolModel> models_;
+};
+
+// Walks one tensor in the order both sides share. coder.run(classes, d, n, models) codes n <= kRunLength values d; where the
+// mode is centred, d = q - the column's rounded mean, modulo 256 as bytes are, else d = q.
+class WeightWalk {
+ public:
+  WeightWalk(int mode, int base_class, int64_t cols)
+      : mode_(mode),
+        base_class_(base_class),
+        base_(mean_of_class(base_class)),
+        spreads_(static_cast<size_t>(cols), base_),
+        centres_((mode & kCentred) != 0 ? static_cast<size_t>(cols) : 0),
+        coded_(static_cast<size_t>(cols)) {}
+
+  template <class Coder>
+  void operator()(int8_t* q, int64_t rows, ClassModels& models, Coder& coder) {
+    const auto cols = static_cast<int64_t>(spreads_.size());
+    for (int64_t row = 0; row < rows; ++row, q += cols) {
+      if constexpr (Coder::kReadsWeights) subtract_centres(q);
+      code_row(row, models, coder);
+      if constexpr (!Coder::kReadsWeights) add_centres(q);
+      learn(q, row);
+      models.adapt();
+    }
+  }
+
+ private:
+  static constexpr int64_t kRowPrior = 16, kColumnPrior = 16;  // values that the base mean counts for
+  static constexpr int64_t kCentreWindow = 32, kFirstRows = 4;
+
+  template <class Coder>
+  void code_row(int64_t row, ClassModels& models, Coder& coder) {
+    const auto cols = static_cast<int64_t>(spreads_.size());
+    int64_t seen = int64_t{base_} * kRowPrior, expected = seen;
+    for (int64_t j = 0; j < cols; j += kRunLength) {
+      const int64_t n = std::min(kRunLength, cols - j);
+      const float factor = (mode_ & kByRow) != 0 ? static_cast<float>(seen) / static_cast<float>(expected) : 1.0F;
+      std::array<uint8_t, kRunLength> classes;
+      models.require(classify(spreads_.data() + j, factor, n, classes.data()));
+      coder.run(classes.data(), coded_.data() + j, n, models);
+      if (row < kFirstRows) models.adapt();  // what the prior has wrong is mended soon
+      if ((mode_ & kByRow) == 0) continue;
+      for (int64_t k = j; k < j + n; ++k) seen += magnitude(coded_[k]), expected += spreads_[k];
+    }
+  }
+  uint64_t classify(const int32_t* spreads, float factor, int64_t n, uint8_t* classes) const {
+    if ((mode_ & (kByColumn | kByRow)) == 0) {
+      std::fill_n(classes, n, static_cast<uint8_t>(base_class_));
+      return uint64_t{1} << base_class_;
+    }
+    uint64_t used = 0;
+    for (int64_t k = 0; k < n; ++k) classes[k] = static_cast<uint8_t>(class_of(static_cast<float>(spreads[k]) * factor));
+    for (int64_t k = 0; k < n; ++k) used |= uint64_t{1} << classes[k];
+    return used;
+  }
+  static int32_t magnitude(int8_t d) { return (d < 0 ? -d : d) << kMeanBits; }
+  int8_t centre(size_t j) const { return static_cast<int8_t>((centres_[j] + (1 << (kMeanBits - 1))) >> kMeanBits); }
+
+  void subtract_centres(const int8_t* q) {
+    if (centres_.empty()) std::copy_n(q, coded_.size(), coded_.begin());
+    for (size_t j = 0; j < centres_.size(); ++j) coded_[j] = static_cast<int8_t>(q[j] - centre(j));
+  }
+  void add_centres(int8_t* q) const {
+    if (centres_.empty()) std::copy(coded_.begin(), coded_.end(), q);
+    for (size_t j = 0; j < centres_.size(); ++j) q[j] = static_cast<int8_t>(coded_[j] + centre(j));
+  }
+  // Running means; a difference is below 2^20 and a share at most 2^11, so the product keeps within 32 bits.
+  void learn(const int8_t* q, int64_t row) {
+    const int64_t window = (mode_ & kFading) != 0 ? 64 : 1024;
+    if ((mode_ & kByColumn) != 0) {
+      const auto share = static_cast<int32_t>(32768 / std::min(row + 1 + kColumnPrior, window));
+      for (size_t j = 0; j < spreads_.size(); ++j) spreads_[j] += (magnitude(coded_[j]) - spreads_[j]) * share >> 15;
+    }
+    const auto share = static_cast<int32_t>(32768 / std::min<int64_t>(row + 1 + kColumnPrior, kCentreWindow));
+    for (size_t j = 0; j < centres_.size(); ++j) centres_[j] += ((q[j] << kMeanBits) - centres_[j]) * share >> 15;
+  }
+
+  int mode_, base_class_;
+  int32_t base_;
+  std::vector<int32_t> spreads_, centres_;  // per column, units of 2^-13
+  std::vector<int8_t> coded_;               // one row of d
+};
+
+}  // namespace fairway

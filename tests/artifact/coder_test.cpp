@@ -1,0 +1,178 @@
+// Our weight and value coders: exact, close to the entropy, deterministic.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "artifact/byte_coder.h"
+#include "artifact/general_codecs.h"
+#include "artifact/weight_coder.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "quant/quantize_model.h"
+
+namespace fairway {
+namespace {
+
+using Values = std::vector<int8_t>;
+
+Values gaussian(size_t count, double spread, int level, uint64_t seed) {
+  Rng rng(seed);
+  Values out(count);
+  for (int8_t& q : out)
+    q = static_cast<int8_t>(std::clamp(static_cast<int>(std::lround(spread * rng.normal())), -level, level));
+  return out;
+}
+
+struct Coded {
+  double bytes = 0, entropy_bytes = 0;
+};
+// Encodes, decodes into other memory, compares.
+Coded round_trip(Values& q, int64_t rows, int64_t cols, int level) {
+  const WeightBlock block{q.data(), rows, cols, level};
+  const std::string bytes = encode_weights({&block, 1});
+  EXPECT_EQ(bytes, encode_weights({&block, 1}));
+  Values back(q.size(), 99);
+  const WeightBlock target{back.data(), rows, cols, level};
+  decode_weights(bytes, {&target, 1}, "test: ");
+  EXPECT_EQ(back, q);
+  return {static_cast<double>(bytes.size()), entropy_of(q) / 8};
+}
+
+// The header and the coder's states: what a stream costs however short it is.
+constexpr double kFixedBytes = 12;
+
+void expect_at_entropy(const Coded& coded, const std::string& what) {
+  EXPECT_TRUE(coded.bytes <= 1.001 * coded.entropy_bytes + kFixedBytes)
+      << what << ": " << coded.bytes << " bytes, entropy " << coded.entropy_bytes;
+}
+
+TEST(WeightCoder, IsAtTheEntropyOfGaussians) {
+  struct Case {
+    double sigma_over_step;
+    int level;
+  };
+  // int6 k = 12.85, 11.5; int8 k = 20; int7 k = 14; int6 and int5 at four sigma (scoring spec §4.12).
+  for (const Case c :
+       {Case{31 / 12.85, 31}, {31 / 11.5, 31}, {127.0 / 20, 127}, {63.0 / 14, 63}, {31.0 / 4, 31}, {15.0 / 4, 15}}) {
+    Values q = gaussian(1 << 20, c.sigma_over_step, c.level, 7);
+    expect_at_entropy(round_trip(q, 1024, 1024, c.level), "spread " + std::to_string(c.sigma_over_step));
+  }
+}
+
+TEST(WeightCoder, HoldsOnEdgeHistograms) {
+  for (const int symbol : {0, 1, -31, 31}) {
+    Values one(300'000, static_cast<int8_t>(symbol));
+    const Coded coded = round_trip(one, 300, 1000, 31);
+    EXPECT_LE(coded.bytes, symbol == 0 ? kFixedBytes : 3000) << symbol;  // 0 bits a weight; the alphabet is symmetric
+  }
+  Rng rng(3);
+  Values two(200'000), flat(1 << 20), rare(1 << 20);
+  for (int8_t& q : two) q = rng.below(2) == 0 ? -1 : 1;
+  for (int8_t& q : flat) q = static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
+  for (int8_t& q : rare) q = rng.below(1000) == 0 ? 1 : 0;
+  EXPECT_LE(round_trip(two, 200, 1000, 1).bytes, 1.003 * 25'000 + kFixedBytes);
+  const Coded even = round_trip(flat, 1024, 1024, 127);
+  EXPECT_LE(even.bytes, 1.002 * even.entropy_bytes);  // 255 counts are learned to within their noise
+  const Coded seldom = round_trip(rare, 1024, 1024, 31);
+  EXPECT_LE(seldom.bytes, 1.03 * seldom.entropy_bytes + kFixedBytes);
+}
+
+TEST(WeightCoder, TakesAnyShape) {
+  struct Case {
+    int64_t rows, cols;
+  };
+  for (const Case c : {Case{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 3}, {3, 1}, {7, 31}, {7, 32}, {7, 33}, {2, 257}, {1000, 1}}) {
+    Values q = gaussian(static_cast<size_t>(c.rows * c.cols), 9, 127, 5);
+    round_trip(q, c.rows, c.cols, 127);
+  }
+}
+
+// A column's spread shows in the rows above: order 0 cannot use it.
+TEST(WeightCoder, UsesTheSpreadOfColumnsAndRows) {
+  constexpr int64_t kRows = 512, kCols = 768;
+  Rng rng(11);
+  std::vector<double> columns(kCols), rows(kRows);
+  for (double& c : columns) c = std::exp(0.4 * rng.normal());
+  for (double& r : rows) r = std::exp(0.4 * rng.normal());
+  Values by_column(kRows * kCols), by_row(kRows * kCols);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kCols; ++j) {
+      const auto place = static_cast<size_t>(i * kCols + j);
+      by_column[place] =
+          static_cast<int8_t>(std::clamp(std::lround(2.4 * columns[static_cast<size_t>(j)] * rng.normal()), -31L, 31L));
+      by_row[place] =
+          static_cast<int8_t>(std::clamp(std::lround(2.4 * rows[static_cast<size_t>(i)] * rng.normal()), -31L, 31L));
+    }
+  }
+  for (Values* q : {&by_column, &by_row}) {
+    const Coded coded = round_trip(*q, kRows, kCols, 31);
+    EXPECT_LE(coded.bytes, 0.98 * coded.entropy_bytes);
+  }
+}
+
+// Rows that repeat a pattern with little noise, as embeddings of tokens that never occur do.
+TEST(WeightCoder, UsesWhatRowsShare) {
+  constexpr int64_t kRows = 256, kCols = 128;
+  const Values pattern = gaussian(kCols, 6, 127, 1), noise = gaussian(kRows * kCols, 0.6, 127, 2);
+  Values q(kRows * kCols);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<int8_t>(pattern[i % kCols] + noise[i]);
+  const Coded coded = round_trip(q, kRows, kCols, 127);
+  EXPECT_LE(coded.bytes, 0.5 * coded.entropy_bytes);
+}
+
+TEST(WeightCoder, ExtremesThatCannotBeCentred) {
+  Values q(64 * 64);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = i / 64 % 32 < 16 ? 127 : -127;
+  round_trip(q, 64, 64, 127);
+}
+
+TEST(WeightCoder, EveryByteMatters) {
+  Values q = gaussian(4096, 2.4, 31, 9);
+  const WeightBlock block{q.data(), 64, 64, 31};
+  const std::string bytes = encode_weights({&block, 1});
+  Values back(q.size());
+  const WeightBlock target{back.data(), 64, 64, 31};
+  for (size_t i = 0; i < bytes.size(); i += 7) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x11);
+    try {
+      decode_weights(changed, {&target, 1}, "test: ");
+      EXPECT_NE(back, q) << i;
+    } catch (const InputError&) {}
+  }
+  for (const size_t size : {size_t{0}, size_t{2}, size_t{9}, bytes.size() - 1, bytes.size() - 2}) {
+    EXPECT_THROW(decode_weights(bytes.substr(0, size), {&target, 1}, "test: "), InputError) << size;
+  }
+  EXPECT_THROW(decode_weights(bytes + "xx", {&target, 1}, "test: "), InputError);
+}
+
+TEST(ValueCoder, RoundTripsPlanes) {
+  Rng rng(2);
+  for (const size_t width : {size_t{1}, size_t{2}, size_t{4}}) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{33}, size_t{5000}}) {
+      std::string values(width * count, '\0');
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<char>(i % width == width - 1 ? 0x30 + rng.below(3) : rng.below(256));
+      const std::string coded = encode_values(values, width);
+      EXPECT_EQ(decode_values(coded, width, values.size(), "test: "), values);
+      if (width == 2 && count == 5000) {
+        EXPECT_LE(coded.size(), 5000 + 1100);
+      }
+    }
+  }
+}
+
+TEST(GeneralCodecs, RoundTripAndShuffle) {
+  EXPECT_EQ(byte_shuffle("abcde"), "acebd");
+  Rng rng(4);
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{2}, size_t{1001}}) {
+    std::string bytes(size, '\0');
+    for (char& c : bytes) c = static_cast<char>(rng.below(7));
+    EXPECT_EQ(byte_unshuffle(byte_shuffle(bytes)), bytes);
+    EXPECT_EQ(brotli_decode(brotli_encode(bytes), size, "test: "), bytes);
+    EXPECT_EQ(lzma_decode(lzma_encode(bytes), size, "test: "), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace fairway

@@ -1,0 +1,114 @@
+// An artifact gives back the quantized model bit for bit, whichever codec; its ledger accounts for every byte.
+#include <gtest/gtest.h>
+
+#include "artifact/code_size/code_bytes.h"
+#include "artifact/file_parts.h"
+#include "artifact/interchange.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "quant/quantize_model.h"
+
+namespace fairway {
+namespace {
+
+TEST(Artifact, GivesTheModelBackForEveryCodec) {
+  const QuantizedModel model = made_model(tiny_architecture(), 1);
+  for (const CodecChoice codec : {CodecChoice::rans, CodecChoice::brotli, CodecChoice::lzma, CodecChoice::best}) {
+    Ledger ledger;
+    const std::string bytes = write_artifact(model, {codec}, &ledger);
+    EXPECT_EQ(bytes, write_artifact(model, {codec}));
+    EXPECT_EQ(read_artifact(bytes, "test"), model);
+    EXPECT_EQ(ledger.total(), bytes.size());
+    EXPECT_GT(ledger.weights, 0);
+    for (const LedgerLine& line : ledger.lines) EXPECT_GT(line.bytes, 0U) << line.what;
+  }
+}
+
+TEST(Artifact, BestIsNeverLarger) {
+  const QuantizedModel model = made_model(tiny_architecture(), 2);
+  const size_t best = write_artifact(model, {CodecChoice::best}).size();
+  for (const CodecChoice codec : {CodecChoice::rans, CodecChoice::brotli, CodecChoice::lzma})
+    EXPECT_LE(best, write_artifact(model, {codec}).size());
+}
+
+TEST(Artifact, HoldsEveryBuiltInArchitecture) {
+  for (const BuiltinRecipe& builtin : builtin_recipes()) {
+    const ModelRecipe model = load_recipe(builtin.name).model;
+    EXPECT_EQ(parse_architecture(architecture_text(model), "test: "), model) << builtin.name;
+  }
+  ModelRecipe smoke = load_recipe("smoke").model;
+  const QuantizedModel model = made_model(smoke, 3);
+  EXPECT_EQ(read_artifact(write_artifact(model), "test"), model);
+}
+
+TEST(Artifact, WholeAndUncodedFormsReadAlike) {
+  QuantizedModel model = made_model(tiny_architecture(), 4);
+  FileParts parts = parts_of(model);
+  QuantizedModel read = read_artifact(parts.file(), "test");
+  read.tokenizer = model.tokenizer, read.recipe_hash = model.recipe_hash, read.train_length = model.train_length;
+  EXPECT_EQ(read, model);
+}
+
+TEST(Artifact, RefusesModelsItCannotStore) {
+  const auto refuses = [](auto change) {
+    QuantizedModel model = made_model(tiny_architecture(), 5);
+    change(model);
+    EXPECT_THROW(write_artifact(model), InputError);
+  };
+  refuses([](QuantizedModel& m) { m.tensors.pop_back(); });
+  refuses([](QuantizedModel& m) { m.tensors[0].q.pop_back(); });
+  refuses([](QuantizedModel& m) { m.tensors[1].q[3] = 31, m.tensors[1].bits = 4; });
+  refuses([](QuantizedModel& m) { m.tensors[0].scale[0] = 0x7C00; });
+  refuses([](QuantizedModel& m) { m.tokenizer = "abc"; });
+  refuses([](QuantizedModel& m) { m.tensors[0].rows += 1; });
+}
+
+TEST(Artifact, EstimateIsNearTheFile) {
+  ModelRecipe architecture = load_recipe("demo").model;
+  const QuantizedModel model = made_model(architecture, 6);
+  const auto actual = static_cast<double>(write_artifact(model).size());
+  const auto estimate = static_cast<double>(estimate_size(model).total());
+  EXPECT_TRUE(std::abs(estimate - actual) <= 0.01 * actual) << estimate << " for " << actual;
+}
+
+TEST(Artifact, DequantizesUnderInterchangeNames) {
+  const QuantizedModel model = made_model(tiny_architecture(), 7);
+  const Safetensors weights = to_safetensors(model, "test");
+  for (const ParamInfo& info : parameter_table(model.model)) {
+    EXPECT_EQ(weights.get(info.name).numel(), info.count()) << info.name;
+  }
+  const QuantizedTensor& token = model.tensors[0];
+  const float first = static_cast<float>(token.q[5]) * from_half(token.scale[0]);
+  EXPECT_EQ(weights.get("embed.token").as<float>()[5], first);
+  EXPECT_EQ(weights.metadata().at("looped"), "1");
+}
+
+// Compressed sources: more than a tenth and less than a half of what the folder holds.
+TEST(CodeBytes, AreThoseOfTheSources) {
+  uint64_t plain = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(FAIRWAY_SOURCE_DIR "/src"))
+    if (entry.is_regular_file()) plain += entry.file_size();
+  EXPECT_GT(code_bytes(), static_cast<int64_t>(plain / 10));
+  EXPECT_LT(code_bytes(), static_cast<int64_t>(plain / 2));
+}
+
+// A file written by the first release: it must read forever, to these weights.
+TEST(Artifact, ReadsTheKeptVersionOneFile) {
+  const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
+  const QuantizedModel model = load_artifact(folder / "version1.fwy");
+  std::string values;
+  for (const QuantizedTensor& tensor : model.tensors) {
+    std::vector<float> weights(static_cast<size_t>(tensor.count()));
+    dequantize(tensor, weights);
+    values.append(reinterpret_cast<const char*>(weights.data()), 4 * weights.size());
+  }
+  EXPECT_EQ(sha256_hex(values), read_file(folder / "version1.sha256").substr(0, 64));
+  EXPECT_EQ(model.model, tiny_architecture());
+  EXPECT_TRUE(model.looped);
+  EXPECT_EQ(model.train_length, 256);
+  EXPECT_EQ(model.tokenizer, std::string(64, 'a'));
+}
+
+}  // namespace
+}  // namespace fairway
