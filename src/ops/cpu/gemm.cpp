@@ -15,7 +15,9 @@ constexpr int64_t kPackedB = int64_t{2} << 20;  // floats of shared scratch: sta
 constexpr int64_t kPackedA = 160 << 10;         // floats of scratch per thread: half of a second-level cache
 constexpr int64_t kPanelsPerTask = 4;           // panels of B packed at a time
 constexpr int64_t kColumnsInPlace = 384;        // up to so many columns, copying rows of A costs more than it saves
-constexpr int64_t kTasksPerThread = 4;          // blocks of C, for balance on a busy machine
+constexpr int64_t kTasksPerThread = 16;  // blocks of C: small ones, since a busy machine slows one thread more than another
+// floats of C beyond which its lines are not read before they are overwritten
+constexpr int64_t kLargeC = int64_t{2} << 20;
 constexpr int64_t kCacheLine = 64 / sizeof(float);
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -35,6 +37,7 @@ class Product {
     const int64_t most_columns = std::max<int64_t>(1, kPackedB / (k_chunk_ * kernels_.nr));
     const int64_t panels = ceil_div(args.n, kernels_.nr);
     column_blocks_ = ceil_div(panels, most_columns);
+    past_caches_ = args.m * args.n >= kLargeC && args.ldc % kCacheLine == 0 && reinterpret_cast<uintptr_t>(args.c) % 64 == 0;
   }
 
   void run() {
@@ -132,6 +135,7 @@ class Product {
       block.b = packed_b(chunk, range.panel_begin);
       block.load_c = chunk > 0 || args_.accumulate;
       block.last = chunk + 1 == chunks_;
+      block.past_caches = block.last && !block.load_c && past_caches_;
       kernels_.block(block);
     }
   }
@@ -141,6 +145,7 @@ class Product {
   const GemmKernels& kernels_;
   float* packed_a_ = nullptr;
   float* packed_b_ = nullptr;
+  bool past_caches_ = false;
   int64_t k_chunk_ = 0, chunks_ = 0, column_blocks_ = 0;
   int64_t panel_begin_ = 0, panel_end_ = 0, chunk_begin_ = 0, chunk_end_ = 0;
 };

@@ -43,7 +43,7 @@ __attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, 
   const int64_t part = g.k / kMr;
   for (int64_t i = 0; i <= kMr; ++i) {
     const int64_t steps = i < kMr ? part : g.k - kMr * part;
-    for (int j = 0; i < rows && j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
+    for (int j = 0; !g.past_caches && i < rows && j < kNv; ++j) __builtin_prefetch(c + i * g.ldc + j * kLanes, 1);
     accumulate<kMr, kNv, kByColumn, true>(acc, steps, a, stride, b, kNr, ahead);
     a += kByColumn ? steps * stride : steps;
     b += steps * kNr;
@@ -59,6 +59,14 @@ __attribute__((noinline)) void compute_tile(const GemmBlock& g, const float* a, 
     for (int i = 0; i < kMr; ++i) {
 #pragma GCC unroll 16
       for (int j = 0; j < kNv; ++j) store(out + i * ld + j * kLanes, load(out + i * ld + j * kLanes) + alpha * acc[i][j]);
+    }
+    return;
+  }
+  if (plain && g.past_caches) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kMr; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < kNv; ++j) store_past_caches(c + i * g.ldc + j * kLanes, alpha * acc[i][j]);
     }
     return;
   }
@@ -86,4 +94,5 @@ void gemm_block(const GemmBlock& g) {
       }
     }
   }
+  if (g.past_caches) end_stores_past_caches();
 }

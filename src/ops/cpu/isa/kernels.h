@@ -42,6 +42,7 @@ struct GemmBlock {
   float alpha = 1.0f;
   bool load_c = false;
   bool last = true;
+  bool past_caches = false;  // C is overwritten, aligned to vectors and too large for the caches
   Epilogue epilogue;
 };
 

@@ -9,6 +9,21 @@ typedef float unaligned_vec __attribute__((vector_size(4 * kLanes), aligned(4), 
 
 FAIRWAY_INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
 FAIRWAY_INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
+// Past the caches, to an address aligned to the vector: for results too large to be found there again.
+FAIRWAY_INLINE void store_past_caches(float* p, vec v) {
+#if defined(__AVX512F__)
+  __builtin_ia32_movntps512(p, v);
+#elif defined(__AVX2__)
+  __builtin_ia32_movntps256(p, v);
+#else
+  store(p, v);
+#endif
+}
+FAIRWAY_INLINE void end_stores_past_caches() {
+#if defined(__AVX2__)
+  __builtin_ia32_sfence();
+#endif
+}
 // x - 0 is x for every x, so this is one broadcast; x + 0 would not keep -0 and costs an addition.
 FAIRWAY_INLINE vec splat(float x) { return x - vec{}; }
 FAIRWAY_INLINE vec select(ivec mask, vec yes, vec no) { return mask ? yes : no; }
