@@ -8,7 +8,7 @@
 
 namespace fairway {
 
-int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng) {
+int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng, std::vector<double>& weights) {
   const auto likeliest = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
   if (options.temperature <= 0) return likeliest;
   double floor = -INFINITY;
@@ -18,7 +18,7 @@ int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& r
     floor = static_cast<double>(sorted[static_cast<size_t>(options.top_k - 1)]);
   }
   const auto top = static_cast<double>(logits[static_cast<size_t>(likeliest)]);
-  std::vector<double> weights(logits.size());
+  weights.resize(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     const auto logit = static_cast<double>(logits[i]);
     weights[i] = logit >= floor ? std::exp((logit - top) / options.temperature) : 0;
@@ -29,6 +29,11 @@ int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& r
     left -= weights[i];
   }
   return likeliest;
+}
+
+int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng) {
+  std::vector<double> scratch;
+  return draw(logits, options, rng, scratch);
 }
 
 namespace {

@@ -22,7 +22,8 @@ struct SampleOptions {
 std::vector<int32_t> sample(Decoder& model, std::vector<int32_t> text, const SampleOptions& options,
                             const std::function<void(int32_t)>& each = {});
 
-// Index drawn from the distribution; exposed for its tests.
+// Index drawn from the distribution; `scratch` saves the allocation where many are drawn.
 int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng);
+int32_t draw(std::span<const float> logits, const SampleOptions& options, Rng& rng, std::vector<double>& scratch);
 
 }  // namespace fairway

@@ -1,0 +1,43 @@
+#include "generate/sample_rows.h"
+
+#include "base/error.h"
+#include "generate/sample.h"
+
+namespace fairway {
+namespace {
+
+struct RowState {
+  Rng rng;
+  std::vector<double> weights;
+};
+
+}  // namespace
+
+void sample_rows(Decoder& decoder, const RowSampling& options, ThreadPool& pool, std::span<int32_t> out,
+                 const std::function<void(int64_t)>& each) {
+  const int64_t rows = decoder.rows(), length = static_cast<int64_t>(out.size()) / rows;
+  FAIRWAY_ASSERT(
+      options.vocab > 0 && length > 0 && length <= decoder.length() && length * rows == static_cast<int64_t>(out.size()),
+      "rows to sample must fit the decoder");
+  std::vector<RowState> states;
+  std::vector<int32_t> next;
+  for (int64_t row = 0; row < rows; ++row) {
+    Rng& rng = states.emplace_back(RowState{Rng(options.seed, static_cast<uint64_t>(options.first_row + row)), {}}).rng;
+    next.push_back(options.first_token >= 0 ? options.first_token
+                                            : static_cast<int32_t>(rng.below(static_cast<uint64_t>(options.vocab))));
+  }
+  const SampleOptions how{.temperature = options.temperature};
+  decoder.restart();
+  for (int64_t t = 0;; ++t) {
+    for (int64_t row = 0; row < rows; ++row) out[static_cast<size_t>(row * length + t)] = next[static_cast<size_t>(row)];
+    if (each) each(t + 1);
+    if (t + 1 == length) return;
+    decoder.step(next);
+    pool.parallel_for(rows, [&](int64_t row) {
+      RowState& state = states[static_cast<size_t>(row)];
+      next[static_cast<size_t>(row)] = draw(decoder.logits(row), how, state.rng, state.weights);
+    });
+  }
+}
+
+}  // namespace fairway
