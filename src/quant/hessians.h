@@ -35,6 +35,7 @@ class HessianStore {
   // What was gathered so far counts `keep` times as much as what follows: for sums over a whole training run.
   void forget(double keep);
   double batches() const { return batches_; }
+  void set_batches(double batches) { batches_ = batches; }  // of sums that were put back from a file
   bool empty() const { return hessians_.empty(); }
 
   // Means over batches, both triangles filled. Hessians that cannot be used (not finite, empty diagonal, negative diagonal) are

@@ -1,0 +1,87 @@
+#include "calibrate/calibrate.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "calibrate/observed_forward.h"
+#include "generate/sample_rows.h"
+
+namespace fairway {
+namespace {
+
+constexpr size_t kMostCacheBytes = size_t{1} << 30;
+constexpr int64_t kMostRows = 64;      // made at once: enough for the matrix products, little for the caches
+constexpr int64_t kPassTokens = 4096;  // of one forward pass
+
+// The largest divisor of n that is at most `most` (and at least 1).
+int64_t divisor_up_to(int64_t n, int64_t most) {
+  int64_t best = 1;
+  for (int64_t d = 1; d <= std::min(n, most); ++d) best = n % d == 0 ? d : best;
+  return best;
+}
+
+// rows × length tokens of the model's own text.
+std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows, int64_t length) {
+  const auto fitting = static_cast<int64_t>(kMostCacheBytes / Decoder::cache_bytes(model.recipe, length, model.stage));
+  const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
+  Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor);
+  std::vector<int32_t> text(static_cast<size_t>(rows * length));
+  for (int64_t row = 0; row < rows; row += together) {
+    const RowSampling how{.temperature = options.temperature,
+                          .seed = options.seed,
+                          .first_row = row,
+                          .first_token = options.begin_with_bos ? static_cast<int32_t>(model.recipe.model.bos) : -1,
+                          .vocab = model.recipe.model.vocab};
+    sample_rows(decoder, how, model.queue.pool(),
+                std::span(text).subspan(static_cast<size_t>(row * length), static_cast<size_t>(together * length)),
+                [&](int64_t t) {
+                  if (model.progress) model.progress("calibration text", row * length + t * together, rows * length);
+                });
+  }
+  return text;
+}
+
+}  // namespace
+
+HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems) {
+  const int64_t length = std::clamp<int64_t>(model.recipe.data.seq_len, 2, kLongestRow), seen = length - 1;
+  const int64_t rows = std::max<int64_t>(1, options.tokens / length);
+  const std::vector<int32_t> text = make_text(model, options, rows, length);
+  HessianStore hessians(model.queue);
+  const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen));
+  ObservedForward forward(model.recipe, model.weights, {.tokens = together * seen, .row_length = seen}, model.stage,
+                          model.executor);
+  std::vector<int32_t> tokens(static_cast<size_t>(together * seen));
+  for (int64_t row = 0; row < rows; row += together) {
+    for (int64_t r = 0; r < together; ++r) std::copy_n(text.begin() + (row + r) * length, seen, tokens.begin() + r * seen);
+    forward.run(tokens, {}, hessians);
+    hessians.end_batch();
+    if (model.progress) model.progress("Hessians", row + together, rows);
+  }
+  problems = hessians.finish();
+  return hessians;
+}
+
+HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,
+                             std::vector<std::string>& problems) {
+  HessianStore hessians(model.queue);
+  std::optional<ObservedForward> forward;
+  for (int64_t i = 0; i < batches; ++i) {
+    const data::Batch& batch = loader.next();
+    const auto count = static_cast<size_t>(batch.tokens.numel());
+    if (!forward) {
+      const ObservedForward::Form form{batch.tokens.numel(), batch.tokens.cols(), batch.segment_start.present};
+      forward.emplace(model.recipe, model.weights, form, model.stage, model.executor);
+    }
+    forward->run(
+        {batch.tokens.as<int32_t>(), count},
+        batch.segment_start ? std::span<const int32_t>(batch.segment_start.as<int32_t>(), count) : std::span<const int32_t>(),
+        hessians);
+    hessians.end_batch();
+    if (model.progress) model.progress("Hessians", i + 1, batches);
+  }
+  problems = hessians.finish();
+  return hessians;
+}
+
+}  // namespace fairway
