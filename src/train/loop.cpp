@@ -164,6 +164,7 @@ void Loop::one_step() {
       },
       numbers, stage_);
   check_finite(result);
+  if (options_.after_step) options_.after_step(progress_.step + 1, scale, stage_);
   const double seconds = steady_seconds() - begun;
   ++progress_.step;
   progress_.elapsed += seconds;
@@ -209,6 +210,7 @@ bool Loop::checkpoint_due() const {
 
 void Loop::checkpoint() {
   require_finite(trainer_.params().flat_values(), progress_.step);
+  if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
   const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
   save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
   saved_step_ = progress_.step;

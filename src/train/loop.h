@@ -27,6 +27,9 @@ struct TrainOptions {
   double started = 0;  // steady-clock seconds when the process began
   std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact; may be empty
   Validator validate;                                                // may be empty: no held-out data
+  // Work on the side, each may be empty: after every step, inside of its time; and before a checkpoint is written.
+  std::function<void(int64_t step, double learning_rate_scale, ModelStage stage)> after_step;
+  std::function<void(int64_t step)> before_checkpoint;
 };
 
 struct TrainSummary {

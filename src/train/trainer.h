@@ -42,6 +42,7 @@ class Trainer {
   StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
 
   ParamStore& params() { return params_; }
+  const ParamStore& params() const { return params_; }
   Optimizer& optimizer() { return optimizer_; }
   Averager& averager() { return averager_; }
   const Program& program(ModelStage stage) const;
