@@ -42,6 +42,7 @@ void add_data(CLI::App& program);
 void add_score(CLI::App& program);
 void add_audit(CLI::App& program);
 void add_generate(CLI::App& program);
+void add_quantize(CLI::App& program);
 void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);

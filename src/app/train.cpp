@@ -1,6 +1,7 @@
 // `fairway train` and `fairway run`.
 #include <fmt/core.h>
 
+#include "app/calibration.h"
 #include "app/command.h"
 #include "app/validation.h"
 #include "base/error.h"
@@ -70,6 +71,7 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
                        .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
   if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, machine.queue.pool(), common.quiet);
+  const OnlineBesideTraining online(recipe, trainer, shards, folder, machine, options);
   const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);
   print_result(common, to_json(summary), to_text(summary, flags.out));
   return summary.interrupted ? 130 : 0;

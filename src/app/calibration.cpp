@@ -1,0 +1,80 @@
+#include "app/calibration.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/progress_line.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/hessian_file.h"
+#include "score/eval_model.h"
+
+namespace fairway::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kTrainBatches = 16;           // micro-batches, as the published systems with a reserve of a few seconds take
+constexpr uint64_t kOnlineStream = 0x5eed0000;  // away from the training run's own order of data
+
+CalibrationProgress shown_on(ProgressLine& line) {
+  return [&line, begun = steady_seconds(), last = std::string()](const char* what, int64_t done, int64_t total) mutable {
+    if (last != what) last = what, begun = steady_seconds();
+    if (!line.due() || steady_seconds() - begun < 0.5) return;
+    const double left = (steady_seconds() - begun) * static_cast<double>(total - done) / static_cast<double>(done);
+    line.show(fmt::format("{}: {}/{}  {} left", what, done, total, duration_text(left)));
+  };
+}
+
+HessianStore from_run(const CalibrationRequest& request, Queue& queue, std::vector<std::string>& problems) {
+  const fs::path path = request.source.folder / kHessianFile;
+  if (!fs::exists(path))
+    throw InputError(path.string() +
+                     ": no such file; a run leaves it when quant.calibration is \"online\" and it trains long enough");
+  HessianStore hessians(queue);
+  load_hessians(path, load_recipe((request.source.folder / "recipe.toml").string()), hessians);
+  problems = hessians.finish();
+  return hessians;
+}
+
+HessianStore from_shards(const CalibrationRequest& request, const CalibrationModel& model, std::vector<std::string>& problems) {
+  const fs::path folder = request.data.empty() ? request.source.folder / "data" : request.data;
+  const data::ShardSet shards = data::ShardSet::open_train(folder);
+  data::Loader loader(shards, sampler_options(request.source.recipe), loader_options(request.source.recipe));
+  return calibrate_train(model, loader, kTrainBatches, problems);
+}
+
+}  // namespace
+
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, bool quiet) {
+  const Recipe& recipe = request.source.recipe;
+  ProgressLine line(quiet);
+  const CalibrationModel model{
+      recipe,        request.weights, {.looped = stored_looped(request.source.weights, recipe)}, *machine.executor,
+      machine.queue, shown_on(line)};
+  std::vector<std::string> problems;
+  HessianStore hessians = [&] {
+    switch (request.from) {
+      case Calibration::train: return from_shards(request, model, problems);
+      case Calibration::online: return from_run(request, machine.queue, problems);
+      case Calibration::self: break;
+    }
+    return calibrate_self(model, {.tokens = request.tokens, .seed = static_cast<uint64_t>(recipe.train.seed)}, problems);
+  }();
+  for (const std::string& problem : problems) line.say(problem);
+  return hessians;
+}
+
+OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& trainer, const data::ShardSet& shards,
+                                           const RunFolder& folder, Machine& machine, TrainOptions& options) {
+  if (recipe.quant.calibration != Calibration::online) return;
+  data::SamplerOptions sampling = sampler_options(recipe);
+  sampling.seed += kOnlineStream;
+  loader_ = std::make_unique<data::Loader>(shards, sampling, loader_options(recipe));
+  online_ = std::make_unique<OnlineCalibration>(recipe, trainer.params(), *loader_, *machine.executor, machine.queue);
+  const fs::path path = folder.path() / kHessianFile;
+  if (options.resume && fs::exists(path)) online_->load(path);
+  options.after_step = [this](int64_t step, double scale, ModelStage stage) { online_->after_step(step, scale, stage.looped); };
+  options.before_checkpoint = [this, path](int64_t step) { online_->save(path, step); };
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,39 @@
+// Hessians for the commands that quantize, by the recipe's or the user's choice of source.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "app/command.h"
+#include "app/weights.h"
+#include "calibrate/online.h"
+#include "train/loop.h"
+
+namespace fairway::app {
+
+struct CalibrationRequest {
+  const WeightSource& source;
+  const ParamStore& weights;
+  Calibration from = Calibration::self;
+  std::filesystem::path data;  // of "train"; empty: RUN/data
+  int64_t tokens = 64 * 2048;  // of "self"
+};
+
+// Finished. Sentences about Hessians that cannot be used go to standard error. InputError when "online" finds no file in the
+// run, or "train" no shards.
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, bool quiet);
+
+inline constexpr const char* kHessianFile = "hessians.safetensors";  // in the run folder
+
+// Online calibration beside a training run, whose hooks it fills in; nothing when the recipe does not ask for it.
+class OnlineBesideTraining {
+ public:
+  OnlineBesideTraining(const Recipe& recipe, const Trainer& trainer, const data::ShardSet& shards, const RunFolder& folder,
+                       Machine& machine, TrainOptions& options);
+
+ private:
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<OnlineCalibration> online_;
+};
+
+}  // namespace fairway::app
