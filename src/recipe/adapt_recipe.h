@@ -80,6 +80,10 @@ struct LoraRecipe {
   double beta2 = 0.99;
   double eps = 1e-10;
   double wd = 0.5;
+  int64_t phases = 0;
+  int64_t phase_documents = 2500;
+  int64_t phase_chunk = 32768;
+  double phase_lr = 0.001;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
@@ -91,6 +95,11 @@ struct LoraRecipe {
     fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment");
     fields.key("eps", self.eps, Between{0, 1}, "AdamW's epsilon");
     fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay");
+    fields.key("phases", self.phases, Between{0, 1000},
+               "times that all weights learn from the documents scored so far (0 = never)");
+    fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30}, "documents scored when the last phase begins");
+    fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30}, "targets of one step of a phase, the last chunk left out");
+    fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero");
   }
   bool operator==(const LoraRecipe&) const = default;
 };

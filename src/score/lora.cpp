@@ -1,15 +1,24 @@
 // Adapters that learn inside a document, documents in the order of the stream (scoring spec §2.6, the strict variant): each
 // chunk is scored from its document's own tokens, then the adapters take one step on it. Nothing goes from one document to the
-// next.
+// next but through phases: at set counts of documents all weights learn from every document scored so far.
 #include <algorithm>
+#include <cstring>
 
 #include "base/rng.h"
 #include "score/adapter_learner.h"
 #include "score/documents.h"
+#include "score/learner.h"
 #include "score/windowed.h"
 
 namespace fairway {
 namespace {
+
+// What a phase asks of the learner: one epoch, momentum 0.9, clipped at 1, attention inside documents.
+ScoreRecipe phase_recipe(ScoreRecipe score) {
+  score.ttt = {.chunk = score.lora.phase_chunk, .lr = score.lora.phase_lr, .momentum = 0.9, .epochs = 1, .clip = 1.0};
+  score.documents = true;
+  return score;
+}
 
 class LoraEvaluator final : public Evaluator {
  public:
@@ -18,11 +27,21 @@ class LoraEvaluator final : public Evaluator {
         score_(settings.score),
         context_(context),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
-        learner_(model, params_, settings.score, context) {}
+        learner_(model, params_, settings.score, context) {
+    if (score_.lora.phases == 0) return;
+    trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
+    phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context);
+  }
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     model_.load(*params_);
+    int64_t documents = 0, phase = 1;
     for (const DocumentRange& document : document_ranges(ledger.stream(), model_.recipe.model.bos)) {
+      while (phase <= score_.lora.phases && documents >= score_.lora.phase_documents * phase / score_.lora.phases) {
+        learn_phase(ledger, document.first);
+        ++phase;
+      }
+      ++documents;
       learner_.begin_document();
       for (int64_t first = document.first; first < document.end; first += score_.lora.chunk) {
         score_chunk(ledger, document, first, std::min(document.end, first + score_.lora.chunk));
@@ -46,6 +65,19 @@ class LoraEvaluator final : public Evaluator {
   }
 
  private:
+  // All weights on everything before `end`, with a new optimizer; the last chunk is left out.
+  void learn_phase(ScoreLedger& ledger, int64_t end) {
+    std::memcpy(trained_->flat_values().data, params_->flat_values().data, params_->flat_values().spec.bytes());
+    phases_->reset();
+    const int64_t size = score_.lora.phase_chunk, chunks = (end - 1 + size - 1) / size;
+    for (int64_t chunk = 0; chunk + 1 < chunks; ++chunk) {
+      const ScoredTokens tokens = ledger.scored(chunk * size + 1, (chunk + 1) * size + 1);
+      phases_->learn(tokens, cosine_rate(score_.lora.phase_lr, chunk, chunks));
+      ledger.updated(tokens, UpdateScope::stream);
+    }
+    std::memcpy(params_->flat_values().data, trained_->flat_values().data, params_->flat_values().spec.bytes());
+  }
+
   void score_chunk(ScoreLedger& ledger, const DocumentRange& document, int64_t first, int64_t end) {
     const auto stream = ledger.stream();
     // Where the window begins is told by the chunk's place alone: a document that ends inside it changes nothing before.
@@ -74,6 +106,8 @@ class LoraEvaluator final : public Evaluator {
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   AdapterLearner learner_;
+  std::shared_ptr<ParamStore> trained_;  // the weights with gradients, where there are phases
+  std::unique_ptr<ChunkLearner> phases_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Case {
   std::string name;
   ScoreMode mode;
   bool carried = false, documents = false, lanes = false;
+  int64_t phases = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -22,6 +23,10 @@ ScoreSettings case_settings(const Recipe& recipe, const Case& c) {
   ScoreSettings settings = settings_of(recipe, c.mode);
   settings.score.slot.carried = c.carried;
   settings.score.documents = c.documents;
+  settings.score.lora.phases = c.phases;
+  settings.score.lora.phase_documents = 4;
+  settings.score.lora.phase_chunk = kContext;
+  settings.score.lora.phase_lr = 0.02;
   return settings;
 }
 
@@ -79,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, EvaluatorTest,
                                          Case{"lanes", ScoreMode::sliding, false, false, true}, Case{"slot", ScoreMode::slot},
                                          Case{"carried", ScoreMode::slot, true}, Case{"ngram", ScoreMode::ngram},
                                          Case{"ttt", ScoreMode::ttt}, Case{"lora", ScoreMode::lora_ttt},
+                                         Case{"phases", ScoreMode::lora_ttt, false, false, false, 2},
                                          Case{"lora_lanes", ScoreMode::lora_ttt, false, false, true},
                                          Case{"ttt_documents", ScoreMode::ttt, false, true}),
                          [](const auto& test) { return test.param.name; });

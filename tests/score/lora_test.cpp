@@ -46,6 +46,21 @@ TEST(Lora, LearnsInsideADocumentAndForgetsAtItsEnd) {
     ASSERT_EQ(ledger.digest(target), ledger.digest(target + static_cast<int64_t>(length))) << target;
 }
 
+TEST(Lora, PhasesLearnFromTheDocumentsBefore) {
+  Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = tiny_stream(900);
+  const ScoreLedger without = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  recipe.score.lora.phases = 1;
+  recipe.score.lora.phase_documents = 3;
+  recipe.score.lora.phase_chunk = kContext;
+  const ScoreLedger with = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  const int64_t fourth = document_ranges(stream, 1)[3].first;
+  ASSERT_GT(fourth, kContext + 1);  // else there is no chunk to learn from
+  EXPECT_TRUE(same_records(without, with, fourth));
+  EXPECT_NE(without.digest(fourth), with.digest(fourth));
+}
+
 // Loss and gradients of the adapted model on one row, by the reference backend.
 class AdaptedModel {
  public:
