@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ namespace {
 
 constexpr size_t kInputBytes = 1 << 17;
 constexpr uint64_t kMaxDecoderBytes = uint64_t{512} << 20;  // xz -9 needs 65 MiB; a window larger than this is refused
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kCompressedNames{
+    {{".gz", "gzip"}, {".xz", "xz"}, {".zst", "Zstandard"}}};
 
 class PlainSource : public ByteSource {
  public:
@@ -153,6 +157,11 @@ std::unique_ptr<ByteSource> open_source(const std::filesystem::path& path) {
   if (magic.starts_with("\x1F\x8B")) return std::make_unique<GzipSource>(std::move(file));
   if (magic.starts_with(std::string_view("\xFD\x37zXZ\0", 6))) return std::make_unique<XzSource>(std::move(file));
   if (magic.starts_with("\x28\xB5\x2F\xFD")) return std::make_unique<ZstdSource>(std::move(file));
+  const std::string extension = path.extension().string();
+  for (const auto& [name, format] : kCompressedNames)
+    if (extension == name)
+      throw InputError(
+          fmt::format("{}: named {}, but its first bytes are not those of a {} file", path.string(), name, format));
   return std::make_unique<PlainSource>(std::move(file));
 }
 

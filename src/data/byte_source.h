@@ -1,5 +1,6 @@
 // Bytes of a file as they are, or out of gzip, xz or Zstandard, told by the file's first bytes and not by its name. Memory is
-// bounded whatever the file says; a broken or shortened stream is an InputError naming file and compression.
+// bounded whatever the file says; a broken or shortened stream is an InputError naming file and compression, and so is a file
+// named as compressed (.gz, .xz, .zst) that is not.
 #pragma once
 
 #include <cstddef>

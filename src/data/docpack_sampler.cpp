@@ -16,7 +16,9 @@ DocpackSampler::DocpackSampler(const SamplerOptions& options, Corpus corpus)
   const uint64_t largest = corpus_.tokens.empty() ? 0 : *std::max_element(corpus_.tokens.begin(), corpus_.tokens.end());
   if (largest < needed_)
     throw InputError(
-        fmt::format("a step of packed documents reads {} tokens of one shard, but the largest has {}", needed_, largest));
+        fmt::format("a step of packed documents reads {} tokens of one shard, but the largest has {}: make fewer and larger "
+                    "shards, or train on fewer tokens a step",
+                    needed_, largest));
 }
 
 void DocpackSampler::next(std::span<Window> out) {

@@ -20,7 +20,6 @@ namespace fairway::data {
 namespace {
 
 constexpr size_t kJobBytes = 1 << 18, kJobRecords = 512;
-constexpr double kCheckpointSeconds = 5;
 
 struct Job {
   std::shared_ptr<const DocumentReader> reader;  // decodes the records
@@ -150,7 +149,7 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
     state.text_bytes += job.text_bytes;
     stream.advance(state);
     const auto now = std::chrono::steady_clock::now();
-    if (std::chrono::duration<double>(now - last).count() >= kCheckpointSeconds) {
+    if (std::chrono::duration<double>(now - last).count() >= options.checkpoint_seconds) {
       stream.checkpoint();
       last = now;
     }

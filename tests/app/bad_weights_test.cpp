@@ -170,7 +170,15 @@ TEST(BadText, IsRefusedByTheDataCommands) {
   };
   expect_refused(tokenize(scratch / "none.txt"), {"none.txt"});
   expect_refused(tokenize(data), {"data"});
-  expect_refused(tokenize(scratch / "bad.jsonl"), {"bad.jsonl"});
+  expect_refused(tokenize(scratch / "bad.jsonl"), {"bad.jsonl", "line 2"});
+  put_file(scratch / "latin.txt", "fine\nna\xEFve\n");
+  expect_refused(tokenize(scratch / "latin.txt"), {"latin.txt", "UTF-8"});
+  put_file(scratch / "cut.txt.gz", std::string("\x1F\x8B\x08\0\0\0\0\0\0\3\x4B", 11));
+  expect_refused(tokenize(scratch / "cut.txt.gz"), {"cut.txt.gz", "gzip stream is broken"});
+  put_file(scratch / "cut.txt.zst", std::string("\x28\xB5\x2F\xFD\x24", 5));
+  expect_refused(tokenize(scratch / "cut.txt.zst"), {"cut.txt.zst", "Zstandard stream is broken"});
+  put_file(scratch / "plain.txt.gz", "plain text\n");
+  expect_refused(tokenize(scratch / "plain.txt.gz"), {"plain.txt.gz", "gzip"});
   expect_refused(tokenize(scratch / "field.jsonl"), {"field.jsonl", "text"});
   expect_refused({"data", "tokenize", data + "/words.txt", "--tokenizer", scratch / "garbage.model", "--out", out},
                  {"garbage.model"});

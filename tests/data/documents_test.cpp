@@ -62,6 +62,18 @@ TEST(Documents, BrokenStreamsAreRefused) {
   EXPECT_THROW(documents_of(folder.path()), InputError);
 }
 
+TEST(Documents, PlainTextUnderACompressedNameIsRefused) {
+  const ScratchFolder folder;
+  for (const char* name : {"a.gz", "a.txt.xz", "a.jsonl.zst"}) {
+    for (const std::string& bytes : {std::string("plain text\n"), std::string("{\"text\": \"a\"}\n"), std::string()}) {
+      put_file(folder / name, bytes);
+      EXPECT_THROW(documents_of(folder / name), InputError) << name;
+    }
+    put_file(folder / name, zstd("plain text\n"));  // compressed at least: its content decides
+    EXPECT_EQ(documents_of(folder / name).size(), 1U);
+  }
+}
+
 TEST(Documents, RandomDamageNeverCrashes) {
   const ScratchFolder folder;
   const std::string text = "{\"text\": \"one\"}\n{\"text\": \"two \\u00e9\", \"id\": [1, {\"a\": null}]}\n";

@@ -57,8 +57,9 @@ TEST_P(EachSampler, BatchesAreTheWindowsOfThePlan) {
 
 TEST_P(EachSampler, RanksTogetherReadTheSingleRanksPlan) {
   const ShardSet shards = ShardSet::open_train(folder_.path());
-  const SamplerOptions options = small(GetParam());
-  for (const int ranks : {1, 2, 4}) {
+  SamplerOptions options = small(GetParam());
+  options.world = 8;
+  for (const int ranks : {1, 2, 4, 8}) {
     Loader single(shards, options, {});
     std::vector<std::unique_ptr<Loader>> loaders;
     for (int rank = 0; rank < ranks; ++rank)

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -112,6 +114,33 @@ TEST_F(TokenizeTest, InterruptedWorkGoesOn) {
   }
   EXPECT_GE(interruptions, 1);
   EXPECT_GT(resumed, 0U);
+  EXPECT_EQ(train_tokens(), expected);
+  EXPECT_EQ(read_file(options_.out / "manifest.json"), manifest);
+}
+
+TEST_F(TokenizeTest, KilledWorkGoesOn) {
+  tokenize(options_);
+  const auto expected = train_tokens();
+  const std::string manifest = read_file(options_.out / "manifest.json");
+  options_.out = folder_ / "killed";
+  options_.checkpoint_seconds = 0;
+  for (int kills = 0; kills < 2; ++kills) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int calls = 0;
+      options_.progress = [&](const TokenizeProgress&) {
+        if (++calls == 2) ::kill(::getpid(), SIGKILL);
+      };
+      tokenize(options_);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << kills;
+  }
+  options_.progress = nullptr;
+  EXPECT_GT(tokenize(options_).resumed_documents, 0U);
   EXPECT_EQ(train_tokens(), expected);
   EXPECT_EQ(read_file(options_.out / "manifest.json"), manifest);
 }
