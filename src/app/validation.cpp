@@ -32,6 +32,10 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
     throw InputError(
         fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
   }
+  const Tokenizer tokenizer = Tokenizer::load(model);
+  if (tokenizer.vocab() != recipe.model.vocab)
+    throw InputError(
+        fmt::format("{}: a vocabulary of {}, but model.vocab is {}", model.string(), tokenizer.vocab(), recipe.model.vocab));
   const data::ShardSet shards = data::Validation::open(folder);
   std::vector<uint16_t> tokens = shards.read_all();
   if (const auto past = std::find_if(tokens.begin(), tokens.end(), [&](uint16_t id) { return id >= recipe.model.vocab; });
@@ -39,7 +43,7 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
     throw InputError(fmt::format("{}: validation token {} at {} is outside of the model's vocabulary of {}", folder.string(),
                                  *past, past - tokens.begin(), recipe.model.vocab));
   }
-  HeldOut held_out{std::move(tokens), make_byte_tables(Tokenizer::load(model), static_cast<int>(recipe.model.vocab)), {}};
+  HeldOut held_out{std::move(tokens), make_byte_tables(tokenizer, static_cast<int>(recipe.model.vocab)), {}};
   held_out.counts = read_byte_counts(folder, held_out.tokens.size());
   return held_out;
 }

@@ -164,6 +164,7 @@ TEST_F(BadInput, Shards) {
 
 TEST_F(BadInput, ValidationDataIsRefusedBeforeTraining) {
   make_data(data_);
+  put_file(scratch_ / "words.txt", english_like(200000));
   const auto variant = [&](const std::string& name) {
     fs::copy(data_, scratch_ / name);
     return scratch_ / name;
@@ -172,6 +173,7 @@ TEST_F(BadInput, ValidationDataIsRefusedBeforeTraining) {
   put_file(variant("garbage") / "tokenizer.model", std::string(3000, '\xa7'));
   put_file(variant("empty") / "tokenizer.model", "");
   put_file(variant("text") / "tokenizer.model", "not a tokenizer at all\n");
+  run_json({"data", "train-tokenizer", at("words.txt"), "--vocab", "400", "--out", variant("other") / "tokenizer.model"});
   fairway::data::write_shard(variant("few") / "fineweb_val_000000.bin", random_tokens(40, kSmokeVocab, 1));
   fairway::data::write_shard(variant("beyond") / "fineweb_val_000000.bin", std::vector<uint16_t>(500, 600));
   put_file(variant("cut") / "fineweb_val_000000.bin", contents(data_ / "fineweb_val_000000.bin").substr(0, 1500));
@@ -180,6 +182,7 @@ TEST_F(BadInput, ValidationDataIsRefusedBeforeTraining) {
       {"garbage tokenizer", train_on(at("garbage")), {"tokenizer.model"}},
       {"empty tokenizer", train_on(at("empty")), {"tokenizer.model"}},
       {"text as tokenizer", train_on(at("text")), {"tokenizer.model"}},
+      {"tokenizer of another vocabulary", train_on(at("other")), {"tokenizer.model", "400", "512"}},
       {"fewer validation tokens than a window", train_on(at("few")), {"40", "64"}},
       {"validation token beyond the vocabulary", train_on(at("beyond")), {"600", "512"}},
       {"truncated validation shard", train_on(at("cut")), {"fineweb_val_000000.bin"}},
