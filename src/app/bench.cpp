@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
+#include "app/pack_bench.h"
 #include "base/error.h"
 #include "bench/gemm_bench.h"
 #include "bench/step_bench.h"
@@ -142,6 +143,7 @@ void add_bench(CLI::App& program) {
                               [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
   ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);
+  add_pack_bench(*bench);
 }
 
 }  // namespace fairway::app

@@ -60,7 +60,7 @@ void add_generate(CLI::App& program) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = add_command(program, "generate", "text from a run's weights",
                                   [flags](const CommonFlags& common) { return run_generate(common, *flags); });
-  command->add_option("FILE", flags->from, "a run folder, or a .safetensors file with --recipe")->required();
+  command->add_option("FILE", flags->from, "a run folder, an artifact, or a .safetensors file with --recipe")->required();
   command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
   command->add_option("--tokenizer", flags->tokenizer, "SentencePiece model (default: RUN/data/tokenizer.model)");
   command->add_option("--prompt", flags->prompt, "text to continue");

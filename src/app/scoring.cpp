@@ -36,7 +36,8 @@ ScoreSettings settings_of(const ScoringFlags& flags, const Recipe& recipe) {
 }  // namespace
 
 void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoringFlags>& flags, bool required) {
-  command.add_option("FILE", flags->from, "a run folder, or a .safetensors file with --recipe")->required(required);
+  command.add_option("FILE", flags->from, "a run folder, an artifact, or a .safetensors file with --recipe")
+      ->required(required);
   command.add_option("--data", flags->data, "folder with validation shards and tokenizer.model")->required(required);
   command.add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
   command.add_option("--set", flags->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");

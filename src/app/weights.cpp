@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "app/command.h"
+#include "artifact/artifact.h"
+#include "artifact/interchange.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "params/param_store.h"
@@ -59,10 +61,33 @@ int import_weights(const CommonFlags& flags, const std::string& file, const std:
   return 0;
 }
 
+// An artifact tells its own architecture and the length it was trained at; scoring takes that for its window.
+WeightSource open_artifact(const std::string& file, const std::string& recipe, const std::vector<std::string>& overrides) {
+  if (!recipe.empty())
+    throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which holds its own architecture");
+  const QuantizedModel model = load_artifact(file);
+  WeightSource source{{}, to_safetensors(model, file), {}};
+  source.recipe.model = model.model;
+  if (model.train_length > 0) {
+    source.recipe.data.seq_len = source.recipe.score.context = model.train_length;
+    source.recipe.score.stride = std::min(source.recipe.score.stride, model.train_length);
+  }
+  for (const std::string& change : overrides) apply_override(source.recipe, change);
+  if (source.recipe.model != model.model) throw InputError("--set: the architecture of " + file + " cannot be changed");
+  return source;
+}
+
+// `unpack` is `export` of an artifact and nothing else.
+int unpack(const CommonFlags& flags, const std::string& file, const std::string& out) {
+  if (fs::is_directory(file) || !is_artifact(file)) throw InputError(file + ": not a Fairway artifact (.fwy)");
+  return export_weights(flags, file, "", out);
+}
+
 }  // namespace
 
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
                           const std::vector<std::string>& overrides) {
+  if (fs::is_regular_file(run_or_file) && is_artifact(run_or_file)) return open_artifact(run_or_file, recipe, overrides);
   if (!fs::is_directory(run_or_file)) {
     if (recipe.empty()) throw InputError(run_or_file + ": a weight file needs --recipe to tell which model it is");
     return {load_recipe(recipe, overrides), Safetensors::read(run_or_file), {}};
@@ -84,9 +109,14 @@ void add_weights(CLI::App& program) {
   CLI::App* exporter = add_command(
       program, "export", "write a run's weights under the interchange names",
       [=](const CommonFlags& flags) { return export_weights(flags, to_file->from, to_file->recipe, to_file->out); });
-  exporter->add_option("RUN", to_file->from, "a run folder or a .safetensors file")->required();
+  exporter->add_option("RUN", to_file->from, "a run folder, an artifact or a .safetensors file")->required();
   exporter->add_option("--recipe", to_file->recipe, "the recipe of a lone weight file");
   exporter->add_option("--out", to_file->out, "the .safetensors file to write")->required();
+  auto artifact = std::make_shared<Flags>();
+  CLI::App* unpacker = add_command(program, "unpack", "write an artifact's weights under the interchange names",
+                                   [=](const CommonFlags& flags) { return unpack(flags, artifact->from, artifact->out); });
+  unpacker->add_option("FILE", artifact->from, "an artifact (.fwy)")->required();
+  unpacker->add_option("--out", artifact->out, "the .safetensors file to write")->required();
   auto to_run = std::make_shared<Flags>();
   CLI::App* importer = add_command(program, "import", "make a run folder of a weight file", [=](const CommonFlags& flags) {
     return import_weights(flags, to_run->from, to_run->recipe, to_run->out);

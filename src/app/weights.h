@@ -1,4 +1,4 @@
-// Weights named on the command line: a run folder, or a .safetensors file together with --recipe.
+// Weights named on the command line: a run folder, an artifact, or a .safetensors file together with --recipe.
 #pragma once
 
 #include <filesystem>
