@@ -5,6 +5,7 @@
 #include "audit/probes.h"
 #include "audit/runs.h"
 #include "base/rng.h"
+#include "score/documents.h"
 
 namespace fairway {
 namespace {
@@ -22,16 +23,45 @@ Finding find_future_leak(AuditRuns& runs, const ScoreLedger& truth, uint64_t see
   return std::nullopt;
 }
 
+// Targets whose distribution is not that of honest windows: where the control did something, and so where it may leak.
+std::vector<int64_t> touched_targets(const AuditInput& input, const ScoreLedger& truth) {
+  ScoreSettings honest = input.settings;
+  honest.score.mode = ScoreMode::sliding;
+  honest.score.windows = 0;
+  AuditRuns runs(input, honest);
+  const ScoreLedger ledger = runs.run(input.stream);
+  std::vector<int64_t> out;
+  for (int64_t target = 1; target <= truth.targets(); ++target)
+    if (truth.digest(target) != ledger.digest(target)) out.push_back(target);
+  return out;
+}
+
 Finding find_target_leak(const AuditInput& input, AuditRuns& runs, const ScoreLedger& truth) {
+  const std::vector<int64_t> touched = touched_targets(input, truth);
   Rng rng(input.seed, 11);
-  for (int64_t i = 0; i < kTries;) {
-    const int64_t target = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(truth.targets())));
+  for (int64_t i = 0; i < kTries && !touched.empty();) {
+    const int64_t target = touched[rng.below(touched.size())];
     for (const uint16_t token : replacements(input.stream, target, input.model, input.seed)) {
       if (const Finding found = runs.target_dependence(truth, target, token)) return found;
       ++i;
     }
   }
   return std::nullopt;
+}
+
+// Controls that serve documents by their length need several of them: where the slice has few, starts are put in at uneven
+// distances.
+std::vector<uint16_t> with_documents(std::span<const uint16_t> stream, int64_t bos) {
+  constexpr int64_t kDocuments = 12;
+  std::vector<uint16_t> out(stream.begin(), stream.end());
+  if (static_cast<int64_t>(document_ranges(stream, bos).size()) >= kDocuments) return out;
+  const int64_t mean = std::max<int64_t>(1, static_cast<int64_t>(out.size()) / kDocuments);
+  int64_t at = 0;
+  for (int64_t k = 0; at < static_cast<int64_t>(out.size()); ++k) {
+    out[static_cast<size_t>(at)] = static_cast<uint16_t>(bos);
+    at += 1 + mean / 2 + mean * (k % 5) / 4;
+  }
+  return out;
 }
 
 }  // namespace
@@ -46,7 +76,9 @@ std::vector<ControlCase> control_cases() {
           {"tail windows counted again", ScoreMode::sliding, NegativeControl::double_count, "T1"}};
 }
 
-Finding catch_control(const AuditInput& input, const ControlCase& control) {
+Finding catch_control(const AuditInput& audited, const ControlCase& control) {
+  AuditInput input = audited;
+  input.stream = with_documents(audited.stream, audited.model.recipe.model.bos);
   ScoreSettings settings = input.settings;
   settings.score.mode = control.mode;
   settings.score.windows = 0;

@@ -58,6 +58,14 @@ TEST(Audit, EveryNegativeControlIsCaughtByItsTest) {
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
 }
 
+TEST(Audit, ControlsAreCaughtOnTextOfOneDocumentToo) {
+  Slice slice(ScoreMode::sliding);
+  for (size_t i = 1; i < slice.input.stream.size(); ++i)
+    if (slice.input.stream[i] == 1) slice.input.stream[i] = 9;
+  for (const ControlCase& control : control_cases())
+    EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
+}
+
 TEST(Audit, NegativeControlsFailTheWholeAudit) {
   for (const ScoreMode mode : {ScoreMode::slot_published, ScoreMode::ngram_published}) {
     Slice slice(mode);
