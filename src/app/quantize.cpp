@@ -41,6 +41,11 @@ std::string to_text(const QuantReport& report) {
   return text;
 }
 
+bool wants_hessians(const QuantRecipe& quant) {
+  if (quant.rule == QuantRule::rtn) return false;
+  return quant.rule == QuantRule::gptq || quant.choice == ClipChoice::hessian || quant.scale == ScaleRule::hessian_sdclip;
+}
+
 int run_quantize(const CommonFlags& common, const QuantizeFlags& flags) {
   const double begun = steady_seconds();
   std::vector<std::string> overrides = flags.overrides;
@@ -54,7 +59,7 @@ int run_quantize(const CommonFlags& common, const QuantizeFlags& flags) {
   Machine machine(common);
   ProgressLine line(common.quiet);
   std::optional<HessianStore> hessians;
-  if (recipe.quant.rule == QuantRule::gptq)
+  if (wants_hessians(recipe.quant) || !flags.calibration.empty())
     hessians = make_hessians({source, weights, recipe.quant.calibration, flags.data, flags.tokens}, machine, common.quiet);
   const double calibrated = steady_seconds();
   QuantReport report;
