@@ -23,10 +23,15 @@ class Queue {
     return scratch_.get();
   }
 
+  // What a device backend works with (its stream, handles, memory); null on the CPU. Owned by that backend's executor.
+  void* device_context() const { return device_context_; }
+  void set_device_context(void* context) { device_context_ = context; }
+
  private:
   ThreadPool pool_;
   std::unique_ptr<std::byte[]> scratch_;
   size_t scratch_bytes_ = 0;
+  void* device_context_ = nullptr;
 };
 
 }  // namespace fairway

@@ -67,6 +67,7 @@ struct Tensor {
   Device device = Device::cpu;
   bool present = false;     // an optional argument that is absent has present == false (plans have no data yet)
   bool accumulate = false;  // of a gradient: the writer adds to what is there instead of replacing it
+  int32_t pitch = 0;        // elements between rows where a device keeps several tensors side by side; 0: dense
 
   explicit operator bool() const { return present; }
   int64_t dim(int axis) const { return spec.shape[axis]; }

@@ -13,6 +13,8 @@ struct DeviceInfo {
   int major = 0, minor = 0;  // compute capability; our kernels are built for 9.0a
 };
 
+inline constexpr double kPeakFlops = 989.4e12;  // dense bf16 products of an H100 or H200 SXM, by the datasheet
+
 bool in_build();
 std::vector<DeviceInfo> devices();  // empty when there is no driver or no device
 

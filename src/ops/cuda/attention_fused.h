@@ -1,0 +1,25 @@
+// Attention of bf16 heads by cuDNN's fused kernels, deterministic in both directions. Graphs are made when a shape is first
+// seen and kept. Where cuDNN is absent or cannot take the case, the callers fall back to our own kernels.
+#pragma once
+
+#include <memory>
+
+#include "ops/attention.h"
+#include "ops/cuda/context.h"
+
+namespace fairway::cuda {
+
+class FusedHeads {
+ public:
+  FusedHeads();
+  ~FusedHeads();
+  // False when the case is not for them: nothing was done. The saved log-sum-exps are laid out (B, H, T).
+  bool forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f);
+  bool backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fairway::cuda

@@ -1,0 +1,68 @@
+#include "ops/cuda/context.h"
+
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "ops/cuda/attention_fused.h"
+#include "ops/cuda/gemm.h"
+
+namespace fairway::cuda {
+namespace {
+
+constexpr size_t kScratchChunk = size_t{256} << 20;
+constexpr size_t kScratchAlignment = 256;
+
+}  // namespace
+
+void check(cudaError_t status, const char* what, std::source_location where) {
+  if (status == cudaSuccess) return;
+  throw WorkError(std::string(what) + " failed: " + cudaGetErrorString(status) + " (" + where.file_name() + ":" +
+                  std::to_string(where.line()) + ")");
+}
+
+Buffer::Buffer(size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) != cudaSuccess) {
+    cudaGetLastError();
+    throw WorkError("the device has no room for " + std::to_string(bytes >> 20) + " MiB; use a smaller micro-batch or model");
+  }
+  data_ = static_cast<std::byte*>(data);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+Context::Context() {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
+  gemms_ = std::make_unique<Gemms>();
+  fused_heads_ = std::make_unique<FusedHeads>();
+}
+
+Context::~Context() {
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+std::byte* Context::scratch(size_t bytes) {
+  bytes = (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) {
+    chunks_.emplace_back(std::max(2 * bytes, kScratchChunk));
+    used_ = 0;
+  }
+  std::byte* out = chunks_.back().data() + used_;
+  used_ += bytes;
+  return out;
+}
+
+}  // namespace fairway::cuda

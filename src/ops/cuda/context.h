@@ -1,0 +1,83 @@
+// What the kernels of one process work with: a stream, cuBLASLt, and scratch memory on the device. Carried by a Queue.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace fairway::cuda {
+
+// WorkError naming the call when a CUDA function fails.
+void check(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
+inline void check_launch(const char* kernel, std::source_location where = std::source_location::current()) {
+  check(cudaGetLastError(), kernel, where);
+}
+
+// Device memory with one owner.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(size_t bytes);
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class Gemms;       // gemm.h
+class FusedHeads;  // attention_cudnn.h
+
+class Context {
+ public:
+  Context();
+  ~Context();
+  cudaStream_t stream() const { return stream_; }
+  int processors() const { return processors_; }
+  Gemms& gemms() { return *gemms_; }
+  FusedHeads& fused_heads() { return *fused_heads_; }
+  void wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+  // Memory of the running op, all of it free again when the op returns: calls on one stream follow each other. Chunks are kept
+  // for ever, since captured graphs hold their addresses.
+  std::byte* scratch(size_t bytes);
+  void release_scratch() { used_ = 0; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  int processors_ = 0;
+  std::vector<Buffer> chunks_;
+  size_t used_ = 0;
+  std::unique_ptr<Gemms> gemms_;
+  std::unique_ptr<FusedHeads> fused_heads_;
+};
+
+// Scratch of one op call: taken piece by piece, given back at its end.
+class Scratch {
+ public:
+  explicit Scratch(Queue* queue) : context_(static_cast<Context*>(queue->device_context())) {}
+  ~Scratch() { context_->release_scratch(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  template <class T>
+  T* take(int64_t count) {
+    return reinterpret_cast<T*>(context_->scratch(static_cast<size_t>(count) * sizeof(T)));
+  }
+  Context& context() { return *context_; }
+  cudaStream_t stream() const { return context_->stream(); }
+
+ private:
+  Context* context_;
+};
+
+}  // namespace fairway::cuda

@@ -1,0 +1,144 @@
+#include "ops/cuda/gemm.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace fairway::cuda {
+namespace {
+
+constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // split-K sums of the weight gradients
+
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw WorkError(std::string(what) + " failed: " + cublasLtGetStatusString(status));
+}
+
+cudaDataType_t cuda_type(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+// Largest power of two up to 16 that divides every address: what cuBLASLt may assume.
+int common_alignment(const Product& p) {
+  auto bits = reinterpret_cast<uintptr_t>(p.a) | reinterpret_cast<uintptr_t>(p.b) | reinterpret_cast<uintptr_t>(p.d) |
+              (p.beta != 0 ? reinterpret_cast<uintptr_t>(p.c) : 0);
+  int alignment = 16;
+  while (alignment > 1 && bits % static_cast<uintptr_t>(alignment) != 0) alignment /= 2;
+  return alignment;
+}
+
+struct MatrixLayout {
+  cublasLtMatrixLayout_t handle = nullptr;
+  MatrixLayout(DType type, int64_t rows, int64_t cols, int64_t ld, int64_t batch, int64_t stride) {
+    check(cublasLtMatrixLayoutCreate(&handle, cuda_type(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(cols), ld),
+          "cublasLtMatrixLayoutCreate");
+    const auto count = static_cast<int32_t>(batch);
+    check(cublasLtMatrixLayoutSetAttribute(handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)), "batch");
+    check(cublasLtMatrixLayoutSetAttribute(handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
+          "stride");
+  }
+  ~MatrixLayout() { cublasLtMatrixLayoutDestroy(handle); }
+  MatrixLayout(const MatrixLayout&) = delete;
+};
+
+int64_t dense(int64_t given, int64_t natural) { return given > 0 ? given : natural; }
+
+}  // namespace
+
+// cuBLASLt thinks in columns: the row-major D (m, n) is its (n, m), so B comes first.
+struct Gemms::Plan {
+  cublasLtMatmulDesc_t operation = nullptr;
+  MatrixLayout first, second, result;
+  cublasLtMatmulAlgo_t algorithm{};
+
+  explicit Plan(const Product& p)
+      : first(p.in, p.layout == Layout::nt ? p.k : p.n, p.layout == Layout::nt ? p.n : p.k,
+              dense(p.ldb, p.layout == Layout::nt ? p.k : p.n), p.batch, p.stride_b),
+        second(p.in, p.layout == Layout::tn ? p.m : p.k, p.layout == Layout::tn ? p.k : p.m,
+               dense(p.lda, p.layout == Layout::tn ? p.m : p.k), p.batch, p.stride_a),
+        result(p.out, p.n, p.m, dense(p.ldd, p.n), p.batch, p.stride_d) {
+    check(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    const cublasOperation_t of_first = p.layout == Layout::nt ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_second = p.layout == Layout::tn ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof(of_first)), "transa");
+    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof(of_second)), "transb");
+  }
+  ~Plan() { cublasLtMatmulDescDestroy(operation); }
+  Plan(const Plan&) = delete;
+};
+
+Gemms::Gemms() : workspace_(kWorkspaceBytes) { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+
+Gemms::~Gemms() {
+  plans_.clear();
+  if (handle_ != nullptr) cublasLtDestroy(handle_);
+}
+
+const Gemms::Plan& Gemms::plan_for(const Product& p) {
+  const int alignment = common_alignment(p);
+  const Key key{static_cast<int64_t>(p.layout),
+                p.m,
+                p.n,
+                p.k,
+                static_cast<int64_t>(p.in),
+                static_cast<int64_t>(p.out),
+                p.batch,
+                p.beta != 0 ? 1 : 0,
+                alignment,
+                p.lda,
+                p.ldb,
+                p.ldd,
+                p.stride_a,
+                p.stride_b,
+                p.stride_d};
+  auto& plan = plans_[key];
+  if (plan) return *plan;
+  auto made = std::make_unique<Plan>(p);
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  const size_t workspace = kWorkspaceBytes;
+  const auto bytes = static_cast<uint32_t>(alignment);
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof(bytes));
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, made->operation, made->first.handle, made->second.handle, made->result.handle,
+                                     made->result.handle, preference, 1, &found, &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
+    throw WorkError("cuBLASLt has no product of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
+                    std::to_string(p.k) + ": " + cublasLtGetStatusString(status));
+  }
+  made->algorithm = found.algo;
+  plan = std::move(made);
+  return *plan;
+}
+
+void Gemms::run(const Product& p, cudaStream_t stream) {
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return;
+  const Plan& plan = plan_for(p);
+  const void* c = p.beta != 0 ? p.c : p.d;
+  check(cublasLtMatmul(handle_, plan.operation, &p.alpha, p.b, plan.first.handle, p.a, plan.second.handle, &p.beta, c,
+                       plan.result.handle, p.d, plan.result.handle, &plan.algorithm, workspace_.data(), workspace_.bytes(),
+                       stream),
+        "cublasLtMatmul");
+}
+
+void multiply(Scratch& scratch, Layout layout, const Tensor& a, const Tensor& b, const Tensor& d) {
+  if (!d) return;
+  scratch.context().gemms().run({.layout = layout,
+                                 .m = layout == Layout::tn ? a.cols() : a.rows(),
+                                 .n = layout == Layout::nt ? b.rows() : b.cols(),
+                                 .k = layout == Layout::tn ? a.rows() : a.cols(),
+                                 .in = a.spec.dtype,
+                                 .out = d.spec.dtype,
+                                 .a = a.data,
+                                 .b = b.data,
+                                 .c = d.data,
+                                 .d = d.data,
+                                 .beta = d.accumulate ? 1.0f : 0.0f},
+                                scratch.stream());
+}
+
+}  // namespace fairway::cuda

@@ -1,0 +1,53 @@
+// Row-major matrix products by cuBLASLt: D = alpha·op(A)·op(B) + beta·C. bf16 or float operands, float accumulation; float
+// products use no TF32. Algorithms come from cuBLASLt's heuristics and are kept by shape; the same shape always runs the same
+// one, so results repeat bit for bit.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "ops/cuda/context.h"
+
+namespace fairway::cuda {
+
+enum class Layout : uint8_t {
+  nt,  // A (m, k), B (n, k)
+  nn,  // A (m, k), B (k, n)
+  tn,  // A (k, m), B (k, n)
+};
+
+struct Product {
+  Layout layout = Layout::nt;
+  int64_t m = 0, n = 0, k = 0;
+  DType in = DType::f32;   // of A and B
+  DType out = DType::f32;  // of C and D
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* c = nullptr;  // read when beta is not 0
+  void* d = nullptr;
+  float alpha = 1, beta = 0;
+  int64_t batch = 1, stride_a = 0, stride_b = 0, stride_d = 0;  // elements between the matrices of a batch; c as d
+  int64_t lda = 0, ldb = 0, ldd = 0;                            // elements between rows; 0: dense
+};
+
+class Gemms {
+ public:
+  Gemms();
+  ~Gemms();
+  Gemms(const Gemms&) = delete;
+  Gemms& operator=(const Gemms&) = delete;
+  void run(const Product& product, cudaStream_t stream);
+
+ private:
+  struct Plan;
+  using Key = std::array<int64_t, 15>;
+  const Plan& plan_for(const Product& product);
+  cublasLtHandle_t handle_ = nullptr;
+  Buffer workspace_;
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+// Dense products over whole tensors; the output's accumulate flag becomes beta = 1.
+void multiply(Scratch& scratch, Layout layout, const Tensor& a, const Tensor& b, const Tensor& d);
+
+}  // namespace fairway::cuda

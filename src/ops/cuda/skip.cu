@@ -1,0 +1,96 @@
+// y = x + weight⊙skip, or with γ = σ(gate): y = (1−γ)⊙weight⊙skip + γ⊙x. One warp per row; column sums as in columns.h.
+#include "ops/cuda/columns.h"
+#include "ops/cuda/cuda.h"
+
+namespace fairway::cuda {
+namespace {
+
+template <class T, int V>
+__global__ void skip_forward(int64_t rows, int64_t width, Source<T> x, Source<T> skip, Source<float> weight, Source<float> gate,
+                             Sink<T> y) {
+  for (int64_t m = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); m < rows; m += int64_t{gridDim.x} * kWarps) {
+    for (int64_t c = lane_id() * V; c < width; c += 32 * V) {
+      float a[V], s[V], w[V], g[V];
+      x.load(m * width + c, a);
+      skip.load(m * width + c, s);
+      weight.load(c, w);
+      gate.load(c, g);
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        const float open = sigmoid(g[k]);
+        a[k] = gate ? (1 - open) * w[k] * s[k] + open * a[k] : a[k] + w[k] * s[k];
+      }
+      y.store(m * width + c, a);
+    }
+  }
+}
+
+template <class T>
+struct SkipGradients {
+  Source<T> x, skip, g;
+  Source<float> weight, gate;
+  Sink<T> dx, dskip;
+};
+
+template <class T, int V>
+__global__ void skip_backward(int64_t rows, int64_t width, SkipGradients<T> a, int64_t padded, Partials partials) {
+  extern __shared__ float accumulators[];
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  float* sums = accumulators + warp_id() * 2 * padded;
+  for (int64_t c = lane_id(); c < 2 * padded; c += 32) sums[c] = 0;
+  __syncwarp();
+  for (int64_t m = static_cast<int64_t>(blockIdx.x) * warps + warp_id(); m < rows; m += int64_t{gridDim.x} * warps) {
+    for (int64_t c = lane_id() * V; c < width; c += 32 * V) {
+      float x[V], s[V], g[V], w[V], o[V];
+      a.skip.load(m * width + c, s);
+      a.g.load(m * width + c, g);
+      a.weight.load(c, w);
+      if (a.gate) {
+        a.x.load(m * width + c, x);
+        a.gate.load(c, o);
+      }
+#pragma unroll
+      for (int k = 0; k < V; ++k) {
+        const float open = a.gate ? sigmoid(o[k]) : 0.0f, to_skip = 1 - open;
+        sums[spread<V>(c + k)] += to_skip * g[k] * s[k];
+        if (a.gate) sums[padded + spread<V>(c + k)] += g[k] * (x[k] - w[k] * s[k]) * open * (1 - open);
+        s[k] = to_skip * w[k] * g[k];
+        g[k] *= a.gate ? open : 1.0f;
+      }
+      a.dx.store(m * width + c, g);
+      a.dskip.store(m * width + c, s);
+    }
+  }
+  leave_spread<V>(accumulators, warps, width, padded, partials);
+}
+
+}  // namespace
+
+void forward(const Skip&, const Forward<Skip>& f) {
+  Scratch scratch(f.queue);
+  const int64_t rows = f.in.x.rows(), width = f.in.x.cols();
+  with_type(f.in.x, vectors(f, width), [&]<class T, int V>() {
+    skip_forward<T, V><<<blocks_for(scratch.context(), rows, kWarps), kThreads, 0, scratch.stream()>>>(
+        rows, width, source<T>(f.in.x), source<T>(f.in.skip), source<float>(f.in.weight), source<float>(f.in.gate),
+        sink<T>(f.out.y));
+  });
+  check_launch("skip");
+}
+
+void backward(const Skip&, const Backward<Skip>& b) {
+  Scratch scratch(b.queue);
+  const int64_t rows = b.in.x.rows(), width = b.in.x.cols();
+  with_type(b.in.x, vectors(b, width), [&]<class T, int V>() {
+    const int64_t padded = spread_width(width, V);
+    const int warps = column_warps(2 * padded), blocks = column_blocks(scratch.context(), rows, warps);
+    const Partials partials{scratch.take<float>(blocks * 2 * width), blocks, 2 * width};
+    const SkipGradients<T> args{source<T>(b.in.x),        source<T>(b.in.skip), source<T>(b.dout.y), source<float>(b.in.weight),
+                                source<float>(b.in.gate), sink<T>(b.din.x),     sink<T>(b.din.skip)};
+    skip_backward<T, V><<<blocks, warps * 32, static_cast<size_t>(warps * 2 * padded) * sizeof(float), scratch.stream()>>>(
+        rows, width, args, padded, partials);
+    check_launch("skip'");
+    add_columns(scratch, partials, {{b.din.weight, width}, {b.din.gate, width}});
+  });
+}
+
+}  // namespace fairway::cuda
