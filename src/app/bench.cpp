@@ -8,6 +8,7 @@
 #include "bench/step_bench.h"
 #include "data/bench_loader.h"
 #include "ops/cpu/peak.h"
+#include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
@@ -27,8 +28,11 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
   if (tokens % length != 0) throw InputError(fmt::format("--tokens {}: not a multiple of data.seq_len = {}", tokens, length));
   recipe = bench::small_recipe(recipe, tokens / length, length);
   Machine machine(common);
-  const auto truth = make_executor(Backend::ref, machine.queue);
-  const double peak = cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
+  const bool on_device = machine.executor->backend() == Backend::cuda;
+  // A device is checked against the CPU, itself checked against ref: scalar loops over a large model would take minutes.
+  Queue check_queue(machine.queue.pool().threads());
+  const auto truth = make_executor(on_device ? Backend::cpu : Backend::ref, check_queue);
+  const double peak = on_device ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
   const bench::StepBench b =
       bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
   nlohmann::ordered_json shares = nlohmann::ordered_json::array();

@@ -5,13 +5,24 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
 
 constexpr int kMostThreads = 1024;
 
+const std::string& default_backend() {
+  static const std::string name = cuda::devices().empty() ? "cpu" : "cuda";
+  return name;
+}
+
 }  // namespace
+
+CommonFlags in_float(CommonFlags flags) {
+  if (flags.backend == "cuda") flags.backend = "cuda-f32";
+  return flags;
+}
 
 Machine::Machine(const CommonFlags& flags)
     : queue(flags.threads == 0 ? hardware_threads() : flags.threads),
@@ -20,6 +31,7 @@ Machine::Machine(const CommonFlags& flags)
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body) {
   CLI::App* command = parent.add_subcommand(name, help);
   auto flags = std::make_shared<CommonFlags>();
+  flags->backend = default_backend();
   command->add_flag("--json", flags->json, "print one JSON object on standard output, logs on standard error");
   command->add_flag("--quiet", flags->quiet, "print nothing but errors and, with --json, the result");
   command->add_option("--backend", flags->backend, "cpu, cuda or ref")->capture_default_str();

@@ -17,6 +17,8 @@ struct CommonFlags {
   std::string backend = "cpu";
   int threads = 0;  // 0: as many as the machine has
 };
+// The same flags for comparisons, which a device does in float.
+CommonFlags in_float(CommonFlags flags);
 
 // Where a command computes: made once per process.
 struct Machine {

@@ -8,7 +8,7 @@ namespace fairway::app {
 namespace {
 
 int run_golden(const CommonFlags& flags, const std::string& path) {
-  Machine machine(flags);
+  Machine machine(in_float(flags));
   const Safetensors file = Safetensors::read(path);
   if (golden::is_trajectory(file)) {
     const golden::TrajectoryResult r = golden::run_trajectory(file, *machine.executor);

@@ -5,6 +5,7 @@
 #include "autograd/compare.h"
 #include "base/error.h"
 #include "bench/step_bench.h"
+#include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
@@ -13,8 +14,10 @@ int list_ops(const CommonFlags& flags) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string text = fmt::format("{:24} {:14} {}\n", "op", "differentiable", "backends");
   const auto add = [&](std::string_view name, bool differentiable) {
-    list.push_back({{"name", name}, {"differentiable", differentiable}, {"backends", {"ref", "cpu"}}});
-    text += fmt::format("{:24} {:14} ref cpu\n", name, differentiable ? "yes" : "no");
+    nlohmann::ordered_json backends{"ref", "cpu"};
+    if (cuda::in_build()) backends.push_back("cuda");
+    list.push_back({{"name", name}, {"differentiable", differentiable}, {"backends", backends}});
+    text += fmt::format("{:24} {:14} ref cpu{}\n", name, differentiable ? "yes" : "no", cuda::in_build() ? " cuda" : "");
   };
 #define FAIRWAY_OP(Op) add(Op::name, true);
 #define FAIRWAY_PLAIN_OP(Op) add(Op::name, false);
@@ -35,7 +38,7 @@ struct CompareFlags {
 
 int compare_backends(const CommonFlags& common, const CompareFlags& flags) {
   const Recipe recipe = bench::small_recipe(load_recipe(flags.recipe, flags.overrides), flags.rows, flags.length);
-  Machine machine(common);
+  Machine machine(in_float(common));
   const auto truth = make_executor(Backend::ref, machine.queue);
   const CompareResult r = bench::compare_recipe(recipe, {flags.looped, flags.fake_quant}, *truth, *machine.executor,
                                                 flags.tolerance, machine.queue.pool());

@@ -9,5 +9,6 @@ namespace fairway {
 
 std::unique_ptr<Executor> make_ref_executor(Queue&);
 std::unique_ptr<Executor> make_cpu_executor(Queue&);
+std::unique_ptr<Executor> make_cuda_executor(Backend, Queue&);  // asserts that CUDA is in the build
 
 }  // namespace fairway

@@ -4,16 +4,30 @@
 
 #include "autograd/eager.h"
 #include "base/error.h"
+#include "ops/cuda/device.h"
 
 namespace fairway {
 
-std::string_view backend_name(Backend backend) { return backend == Backend::ref ? "ref" : "cpu"; }
+std::string_view backend_name(Backend backend) {
+  switch (backend) {
+    case Backend::ref: return "ref";
+    case Backend::cpu: return "cpu";
+    case Backend::cuda: return "cuda";
+    case Backend::cuda_f32: return "cuda-f32";
+  }
+  return "?";
+}
 
 Backend parse_backend(std::string_view name) {
   if (name == "ref") return Backend::ref;
   if (name == "cpu") return Backend::cpu;
-  if (name == "cuda") throw InputError("--backend cuda: this program was built without CUDA; use cpu or ref");
-  throw InputError("--backend " + std::string(name) + ": expected cpu, cuda or ref");
+  if (name == "cuda" || name == "cuda-f32") {
+    const std::string flag = "--backend " + std::string(name);
+    if (!cuda::in_build()) throw InputError(flag + ": this program was built without CUDA; use cpu or ref");
+    if (cuda::devices().empty()) throw InputError(flag + ": this machine has no CUDA device; use cpu or ref");
+    return name == "cuda" ? Backend::cuda : Backend::cuda_f32;
+  }
+  throw InputError("--backend " + std::string(name) + ": expected cpu, cuda or ref (cuda-f32: in float)");
 }
 
 BoundProgram::BoundProgram(Program program)
@@ -73,7 +87,13 @@ void Executor::run_timed(const BoundProgram& program, std::vector<double>& secon
 }
 
 std::unique_ptr<Executor> make_executor(Backend backend, Queue& queue) {
-  return backend == Backend::ref ? make_ref_executor(queue) : make_cpu_executor(queue);
+  switch (backend) {
+    case Backend::ref: return make_ref_executor(queue);
+    case Backend::cpu: return make_cpu_executor(queue);
+    case Backend::cuda:
+    case Backend::cuda_f32: break;
+  }
+  return make_cuda_executor(backend, queue);
 }
 
 }  // namespace fairway

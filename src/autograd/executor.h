@@ -10,7 +10,8 @@
 
 namespace fairway {
 
-enum class Backend : uint8_t { ref, cpu };
+// cuda computes in bf16 with float masters, cuda_f32 in float throughout.
+enum class Backend : uint8_t { ref, cpu, cuda, cuda_f32 };
 
 std::string_view backend_name(Backend);
 Backend parse_backend(std::string_view name);  // throws InputError, naming what this program has
@@ -29,7 +30,8 @@ class BoundProgram {
 
   const Program& program() const { return *program_; }
   const std::vector<BoundCall>& calls() const { return calls_; }
-  Tensor tensor(int32_t value) const;  // planned values are only valid while alive
+  Tensor tensor(int32_t value) const;                                  // planned values are only valid while alive
+  std::shared_ptr<void>& device_copy() const { return device_copy_; }  // kept here by a device executor, freed with the program
 
  private:
   void resolve(std::byte* base);
@@ -37,19 +39,28 @@ class BoundProgram {
   std::unique_ptr<Arena> own_;
   std::byte* base_ = nullptr;
   std::vector<BoundCall> calls_;
+  mutable std::shared_ptr<void> device_copy_;
 };
 
 using Observer = std::function<void(std::string_view name, const Tensor& value)>;
 
+// The host's memory is where programs are described, filled and read. An executor on a device works on copies of its own, so
+// whoever writes or reads program memory from the host says so; on the CPU that costs nothing.
 class Executor {
  public:
   virtual ~Executor() = default;
-  virtual void run_call(const BoundCall&) = 0;
+  virtual void run_call(const BoundCall&) = 0;  // on host memory
   virtual Backend backend() const = 0;
 
-  void run(const BoundProgram&);
-  void run(const BoundProgram&, const Observer&);                     // tells every observe point right after it is made
-  void run_timed(const BoundProgram&, std::vector<double>& seconds);  // adds the time of each call
+  virtual void run(const BoundProgram&);                   // may return before the work is done
+  virtual void run(const BoundProgram&, const Observer&);  // tells every observe point right after it is made
+  virtual void run_timed(const BoundProgram&, std::vector<double>& seconds);  // adds the time of each call
+
+  virtual void to_device(const Tensor&) {}  // the host has written this external tensor since the last run
+  virtual void to_host(const Tensor&) {}    // the host is about to read this external tensor
+  // A kept value, or a parameter's, as the last run left it.
+  virtual Tensor fetch(const BoundProgram& program, int32_t value) { return program.tensor(value); }
+  virtual void wait() {}  // until everything that was asked for is done
 };
 
 std::unique_ptr<Executor> make_executor(Backend, Queue&);

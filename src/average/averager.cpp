@@ -44,6 +44,7 @@ void Averager::observe(Executor& executor, int64_t steps_done, double learning_r
   if (swa_ && learning_rate_scale < rule_.swa.lr_mul_below && steps_done % rule_.swa.every == 0) {
     ++snapshots_;  // mean of all so far: swa += (params − swa)/count
     scalars_.as<double>()[static_cast<size_t>(StepScalar::swa_weight)] = 1.0 / static_cast<double>(snapshots_);
+    executor.to_device(scalars_);
     executor.run(*swa_program_);
   }
 }

@@ -99,7 +99,11 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   result.step =
       measure([&] { trainer.step([&] { return batch.view(); }, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
   trainer.load(batch.view(), 1);
-  result.passes = measure([&] { executor.run(trainer.bound(stage)); }, seconds / 4);
+  const auto passes = [&] {
+    executor.run(trainer.bound(stage));
+    executor.wait();
+  };
+  result.passes = measure(passes, seconds / 4);
   std::vector<double> per_call;
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
   for (int i = 0; i < repeats; ++i) executor.run_timed(trainer.bound(stage), per_call);

@@ -72,7 +72,10 @@ void Decoder::step(std::span<const int32_t> tokens) {
   shift_window(tokens);
   *decode_.position.as<int32_t>() = static_cast<int32_t>(position_);
   if (inputs_.rope.numel() > 0) std::memcpy(inputs_.rope.data, rope_.slice(position_).data, inputs_.rope.spec.bytes());
+  for (const Tensor& input : {inputs_.tokens, decode_.window, decode_.pick, decode_.position, inputs_.rope})
+    executor_->to_device(input);
   executor_->run(*program_);
+  executor_->fetch(*program_, outputs_.logits.id);
   ++position_;
 }
 

@@ -83,8 +83,12 @@ CaseResult run_case(const Safetensors& file, Executor& executor) {
 
   ParamStore params(parameter_table(recipe), ParamStore::Gradients::kept);
   load_params(file, "param.", params);
-  Arena io("inputs", static_cast<size_t>(length * recipe.model.rope.dims + 64) * sizeof(float));
-  ModelInputs inputs{.tokens = tokens.reshaped({rows}), .targets = targets.reshaped({rows}), .row_length = length};
+  Arena io("inputs", static_cast<size_t>(2 * rows + length * recipe.model.rope.dims + 96) * sizeof(float));
+  ModelInputs inputs{.row_length = length};
+  inputs.tokens = io.make("tokens", {{rows}, DType::i32});
+  inputs.targets = io.make("targets", {{rows}, DType::i32});
+  std::memcpy(inputs.tokens.data, tokens.data, tokens.spec.bytes());
+  std::memcpy(inputs.targets.data, targets.data, targets.spec.bytes());
   inputs.rope = io.make("rope", {rope_shape(recipe, length), DType::f32});
   inputs.loss_gradient = io.make("loss gradient", {{1}, DType::f32});
   *inputs.loss_gradient.as<float>() = 1;
@@ -96,7 +100,8 @@ CaseResult run_case(const Safetensors& file, Executor& executor) {
   const BoundProgram program(std::move(tape).finish(outputs.loss, gradient));
   CaseResult result;
   executor.run(program, StateWatcher(file, result));
-  result.loss = static_cast<double>(*program.tensor(outputs.loss.id).as<float>());
+  result.loss = static_cast<double>(*executor.fetch(program, outputs.loss.id).as<float>());
+  executor.to_host(params.flat_grads());
   result.loss_expected = expected_loss(file);
   result.loss_error = relative_error(result.loss, result.loss_expected);
   compare_gradients(file, params, result);

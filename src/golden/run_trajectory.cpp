@@ -76,6 +76,7 @@ TrajectoryResult run_trajectory(const Safetensors& file, Executor& executor) {
     result.worst_loss = std::max(result.worst_loss, relative_error(got.loss, losses.as<double>()[step]));
     result.worst_grad_norm = std::max(result.worst_grad_norm, relative_error(got.gradient_norm, norms.as<double>()[step]));
   }
+  trainer.fetch_state();
   compare_weights(file, "final.", trainer.params(), trainer.params().flat_values(), result.worst_final,
                   &result.worst_final_name);
   compare_weights(file, "ema.", trainer.params(), trainer.averager().ema(), result.worst_ema, nullptr);

@@ -126,7 +126,13 @@ void Optimizer::update(Executor& executor, const StepNumbers& numbers) {
   slots[static_cast<size_t>(StepScalar::learning_rate_scale)] = numbers.learning_rate_scale;
   slots[static_cast<size_t>(StepScalar::momentum)] = numbers.momentum;
   slots[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(numbers.step);
+  executor.to_device(scalars_);
   executor.run(*update_);
+}
+
+double Optimizer::gradient_norm(Executor& executor) const {
+  executor.to_host(clip_);
+  return clip_.as<double>()[1];
 }
 
 }  // namespace fairway

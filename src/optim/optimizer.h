@@ -26,8 +26,8 @@ class Optimizer {
   void end_rank(Executor&, int64_t rank);  // clip them, add them to the mean
   void update(Executor&, const StepNumbers&);
 
-  double gradient_norm() const { return clip_.as<double>()[1]; }  // of the last rank, before clipping
-  Tensor flat_state() const { return flat_state_; }               // momentum and moments: what a checkpoint keeps
+  double gradient_norm(Executor&) const;             // of the last rank, before clipping
+  Tensor flat_state() const { return flat_state_; }  // momentum and moments: what a checkpoint keeps
   const Tensor& scalars() const { return scalars_; }
 
  private:

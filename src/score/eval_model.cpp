@@ -59,6 +59,28 @@ void load_weights(const ParamStore& params, const Safetensors& file) {
   }
 }
 
+void EvalModel::send_inputs() {
+  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, inputs_.segment_start})
+    executor_->to_device(input);
+}
+
+void EvalModel::fetch_results() {
+  for (const Var value : {outputs_.nll, outputs_.lse})
+    if (value) executor_->fetch(*program_, value.id);
+}
+
+void EvalModel::run() {
+  send_inputs();
+  executor_->run(*program_);
+  fetch_results();
+}
+
+void EvalModel::run(const Observer& observer) {
+  send_inputs();
+  executor_->run(*program_, observer);
+  fetch_results();
+}
+
 std::span<int32_t> EvalModel::indices(const Tensor& tensor) {
   if (!tensor) return {};
   return {tensor.as<int32_t>(), static_cast<size_t>(tensor.numel())};
@@ -73,7 +95,7 @@ std::span<const float> EvalModel::nll() const { return values(outputs_.nll); }
 std::span<const float> EvalModel::lse() const { return values(outputs_.lse); }
 
 std::span<const float> EvalModel::logits(int64_t row) const {
-  const Tensor logits = program_->tensor(outputs_.logits.id).slice(row);
+  const Tensor logits = executor_->fetch(*program_, outputs_.logits.id).slice(row);
   return {logits.as<float>(), static_cast<size_t>(logits.numel())};
 }
 

@@ -36,8 +36,8 @@ class EvalModel {
   std::span<int32_t> targets() const { return indices(inputs_.targets); }
   std::span<int32_t> head_rows() const { return indices(inputs_.head_rows); }
   std::span<int32_t> segment_start() const { return indices(inputs_.segment_start); }
-  void run() { executor_->run(*program_); }
-  void run(const Observer& observer) { executor_->run(*program_, observer); }
+  void run();
+  void run(const Observer& observer);
   std::span<const float> nll() const;                // (N) nats, after run()
   std::span<const float> logits(int64_t row) const;  // (V) after the softcap, of one position
   std::span<const float> lse() const;                // (N) log-sum-exp of each row's logits
@@ -45,6 +45,8 @@ class EvalModel {
  private:
   static std::span<int32_t> indices(const Tensor& tensor);
   std::span<const float> values(Var value) const;
+  void send_inputs();
+  void fetch_results();
 
   int64_t rows_, row_length_;
   Executor* executor_;

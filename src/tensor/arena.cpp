@@ -3,11 +3,31 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
 
 namespace fairway {
+namespace {
+
+// Where every arena begins, so that an address leads back to its arena.
+struct Registry {
+  std::mutex mutex;
+  std::map<const std::byte*, Arena*> arenas;
+};
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+void enter(const std::byte* base, Arena* arena) {
+  const std::lock_guard lock(registry().mutex);
+  registry().arenas[base] = arena;
+}
+
+}  // namespace
 
 Arena::Arena(std::string name, size_t bytes) : name_(std::move(name)), capacity_(align_up(bytes)) {
   if (capacity_ == 0) return;
@@ -19,6 +39,7 @@ Arena::Arena(std::string name, size_t bytes) : name_(std::move(name)), capacity_
   }
   madvise(pages, capacity_, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(pages);
+  enter(data_, this);
 }
 
 Arena::Arena(Arena&& other) noexcept
@@ -26,10 +47,26 @@ Arena::Arena(Arena&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       used_(std::exchange(other.used_, 0)),
-      parts_(std::move(other.parts_)) {}
+      parts_(std::move(other.parts_)),
+      device_copy_(std::move(other.device_copy_)) {
+  if (data_ != nullptr) enter(data_, this);
+}
 
 Arena::~Arena() {
-  if (data_ != nullptr) munmap(data_, capacity_);
+  if (data_ == nullptr) return;
+  {
+    const std::lock_guard lock(registry().mutex);
+    registry().arenas.erase(data_);
+  }
+  munmap(data_, capacity_);
+}
+
+Arena* Arena::containing(const std::byte* address) {
+  const std::lock_guard lock(registry().mutex);
+  auto next = registry().arenas.upper_bound(address);
+  if (next == registry().arenas.begin()) return nullptr;
+  Arena* arena = std::prev(next)->second;
+  return address < arena->data_ + arena->capacity_ ? arena : nullptr;
 }
 
 Tensor Arena::make(std::string_view name, Spec spec) {

@@ -1,6 +1,7 @@
 // One aligned allocation cut into named tensors. Everything a run needs is made here at start-up; nothing allocates later.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ class Arena {
   const std::string& name() const { return name_; }
   void poison();  // every byte 0xFF: floats read before they are written are NaN
 
+  // The arena that holds an address, or null. A device backend keeps its copy of an arena beside it, to be freed with it.
+  static Arena* containing(const std::byte* address);
+  std::shared_ptr<void>& device_copy() { return device_copy_; }
+
   struct Part {
     std::string name;
     Spec spec;
@@ -40,6 +45,7 @@ class Arena {
   size_t capacity_ = 0;
   size_t used_ = 0;
   std::vector<Part> parts_;
+  std::shared_ptr<void> device_copy_;
 };
 
 }  // namespace fairway

@@ -126,6 +126,7 @@ TrainSummary Loop::run(ThreadPool& pool) {
     folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress_.elapsed * 1e3, position()));
   folder_.log(fmt::format("{0}:applying {0} weights", trainer_.averager().result_name()));
   if (saved_step_ != progress_.step) checkpoint();
+  trainer_.fetch_state();
   save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
   if (options_.validate) validate_now(true);
   return summary();
@@ -209,6 +210,7 @@ bool Loop::checkpoint_due() const {
 }
 
 void Loop::checkpoint() {
+  trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
   const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
@@ -226,6 +228,7 @@ bool Loop::validation_due() const {
 
 void Loop::validate_now(bool final) {
   if (!options_.validate) return;
+  trainer_.fetch_state();
   const Tensor weights = final ? trainer_.averager().result() : trainer_.params().flat_values();
   const Validation v = options_.validate(weights, stage_);
   if (final) {

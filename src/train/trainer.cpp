@@ -83,27 +83,40 @@ void Trainer::load(const MicroBatch& batch, double loss_gradient) {
   copy(inputs_.targets, batch.targets);
   if (geometry_.packed) copy(inputs_.segment_start, batch.segment_start);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(loss_gradient);
+  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.segment_start, inputs_.loss_gradient})
+    executor_->to_device(input);
+}
+
+void Trainer::fetch_state() {
+  for (const Tensor& state : {params_.flat_values(), optimizer_.flat_state(), averager_.ema(), averager_.swa()})
+    executor_->to_host(state);
 }
 
 StepResult Trainer::step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
   const int64_t world = recipe_->train.emulated_world, per_rank = recipe_->train.micro_batches() / world;
   const BoundProgram& program = bound(stage);
-  const Tensor loss_tensor = loss(stage);
   StepResult result;
+  const auto read_loss = [&] {
+    const Tensor value = executor_->fetch(program, outputs_[index_of(stage)].loss.id);
+    result.loss += static_cast<double>(*value.as<float>());
+  };
   for (int64_t rank = 0; rank < world; ++rank) {
     optimizer_.begin_rank(*executor_);
     for (int64_t i = 0; i < per_rank; ++i) {
       load(next(), 1.0 / static_cast<double>(per_rank));
       executor_->run(program);
-      result.loss += static_cast<double>(*loss_tensor.as<float>());
+      if (i + 1 < per_rank) read_loss();
     }
     optimizer_.end_rank(*executor_, rank);
-    result.gradient_norm += optimizer_.gradient_norm();
+    if (rank + 1 == world) {  // everything is asked for before the host waits for numbers
+      optimizer_.update(*executor_, numbers);
+      averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
+    }
+    read_loss();
+    result.gradient_norm += optimizer_.gradient_norm(*executor_);
   }
   result.loss /= static_cast<double>(world * per_rank);
   result.gradient_norm /= static_cast<double>(world);
-  optimizer_.update(*executor_, numbers);
-  averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
   return result;
 }
 

@@ -49,6 +49,7 @@ class Trainer {
   const BoundProgram& bound(ModelStage stage) const;
   void load(const MicroBatch& batch, double loss_gradient);  // into the programs' inputs
   Tensor loss(ModelStage stage) const;
+  void fetch_state();  // weights, optimizer state and averages become readable by the host
   size_t activation_bytes() const { return activations_->capacity(); }
 
  private:

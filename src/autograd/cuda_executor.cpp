@@ -1,0 +1,155 @@
+// The CUDA executor: a program's first run goes call by call, the second is captured as a graph, later ones replay it.
+#include <cmath>
+#include <cstring>
+
+#include "autograd/cuda_program.h"
+#include "autograd/cuda_staging.h"
+#include "autograd/eager.h"
+#include "autograd/eager_executor.h"
+#include "base/error.h"
+#include "ops/cuda/cast.h"
+#include "ops/cuda/cuda.h"
+
+namespace fairway {
+namespace {
+
+struct Ops {
+  static constexpr Backend backend = Backend::cuda;
+  template <class Op>
+  static void forward(const Op& op, const Forward<Op>& call) {
+    cuda::forward(op, call);
+  }
+  template <class Op>
+  static void backward(const Op& op, const Backward<Op>& call) {
+    cuda::backward(op, call);
+  }
+};
+
+class CudaExecutor : public Executor {
+ public:
+  CudaExecutor(Backend backend, Queue& queue) : backend_(backend), eager_(queue) { queue.set_device_context(&context_); }
+
+  Backend backend() const override { return backend_; }
+  void run_call(const BoundCall& bound) override { staging_.run(bound, eager_, context_); }
+
+  void run(const BoundProgram& bound) override {
+    cuda::DeviceProgram& program = device_program(bound);
+    if (program.runs++ == 0) return run_eagerly(program);
+    if (program.graph == nullptr) capture(program);
+    cuda::check(cudaGraphLaunch(program.graph, context_.stream()), "cudaGraphLaunch");
+  }
+
+  void run(const BoundProgram& bound, const Observer& observer) override {
+    cuda::DeviceProgram& program = device_program(bound);
+    program.refresh_weights(context_);
+    auto point = bound.program().observed.begin();
+    for (size_t i = 0; i < program.calls().size(); ++i) {
+      eager_.run_call(program.calls()[i]);
+      for (; point != bound.program().observed.end() && point->call == i; ++point)
+        observer(point->name, fetch(bound, point->value));
+    }
+  }
+
+  void run_timed(const BoundProgram& bound, std::vector<double>& seconds) override;
+
+  void to_device(const Tensor& host) override {
+    const cuda::ArenaCopy* copy = host ? cuda::existing_copy(host) : nullptr;
+    if (copy == nullptr) return;  // its first use will take what the host has then
+    ring_.send(host.data, cuda::on_device(host, *copy).data, host.spec.bytes(), context_);
+  }
+
+  void to_host(const Tensor& host) override {
+    const cuda::ArenaCopy* copy = host ? cuda::existing_copy(host) : nullptr;
+    if (copy == nullptr) return;
+    download(cuda::on_device(host, *copy), host.data);
+  }
+
+  Tensor fetch(const BoundProgram& bound, int32_t value) override {
+    const cuda::DeviceProgram& program = device_program(bound);
+    const Tensor from = program.tensor(value), to = bound.tensor(value);
+    if (from.spec.dtype == to.spec.dtype) {
+      download(from, to.data);
+      return to;
+    }
+    cuda::Buffer floats(to.spec.bytes());
+    cuda::cast_to_float(context_, from.data, floats.data(), from.numel());
+    Tensor widened = to;
+    widened.data = floats.data();
+    download(widened, to.data);
+    cap_logits(bound.program(), value, to);
+    return to;
+  }
+
+  void wait() override { context_.wait(); }
+
+ private:
+  cuda::DeviceProgram& device_program(const BoundProgram& bound) {
+    if (!bound.device_copy()) bound.device_copy() = std::make_shared<cuda::DeviceProgram>(bound, backend_, context_, pool_);
+    return *static_cast<cuda::DeviceProgram*>(bound.device_copy().get());
+  }
+
+  void run_eagerly(cuda::DeviceProgram& program) {
+    program.refresh_weights(context_);
+    for (const BoundCall& call : program.calls()) eager_.run_call(call);
+  }
+
+  void capture(cuda::DeviceProgram& program) {
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    run_eagerly(program);
+    cuda::check(cudaStreamEndCapture(context_.stream(), &graph), "cudaStreamEndCapture");
+    cuda::check(cudaGraphInstantiate(&program.graph, graph, 0), "cudaGraphInstantiate");
+    cudaGraphDestroy(graph);
+  }
+
+  void download(const Tensor& from, std::byte* to) {
+    cuda::check(cudaMemcpyAsync(to, from.data, from.spec.bytes(), cudaMemcpyDeviceToHost, context_.stream()),
+                "cudaMemcpyAsync");
+    context_.wait();
+  }
+
+  // bf16 programs keep logits before the softcap (ops/cuda/loss.cu); the host sees them after it.
+  static void cap_logits(const Program& program, int32_t value, const Tensor& host) {
+    for (const Call& call : program.calls) {
+      const auto* head = std::get_if<SoftcapCrossEntropy>(&call.op);
+      if (head == nullptr || call.backward || call.saved.front() != value) continue;
+      const auto cap = static_cast<float>(head->cap);
+      for (int64_t i = 0; i < host.numel(); ++i) host.as<float>()[i] = cap * std::tanh(host.as<float>()[i] / cap);
+    }
+  }
+
+  Backend backend_;
+  cuda::Context context_;
+  EagerExecutor<Ops> eager_;
+  cuda::Staging staging_;
+  cuda::PinnedRing ring_{size_t{32} << 20};
+  std::shared_ptr<cuda::Buffer> pool_;
+};
+
+void CudaExecutor::run_timed(const BoundProgram& bound, std::vector<double>& seconds) {
+  cuda::DeviceProgram& program = device_program(bound);
+  seconds.resize(bound.calls().size());
+  std::vector<cudaEvent_t> marks(program.calls().size() + 1);
+  for (cudaEvent_t& mark : marks) cuda::check(cudaEventCreate(&mark), "cudaEventCreate");
+  program.refresh_weights(context_);
+  for (size_t i = 0; i < program.calls().size(); ++i) {
+    cuda::check(cudaEventRecord(marks[i], context_.stream()), "cudaEventRecord");
+    eager_.run_call(program.calls()[i]);
+  }
+  cuda::check(cudaEventRecord(marks.back(), context_.stream()), "cudaEventRecord");
+  context_.wait();
+  for (size_t i = 0; i + 1 < marks.size(); ++i) {
+    float milliseconds = 0;
+    cuda::check(cudaEventElapsedTime(&milliseconds, marks[i], marks[i + 1]), "cudaEventElapsedTime");
+    seconds[i] += static_cast<double>(milliseconds) * 1e-3;
+  }
+  for (cudaEvent_t mark : marks) cudaEventDestroy(mark);
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cuda_executor(Backend backend, Queue& queue) {
+  return std::make_unique<CudaExecutor>(backend, queue);
+}
+
+}  // namespace fairway

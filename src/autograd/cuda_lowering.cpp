@@ -1,0 +1,189 @@
+#include "autograd/cuda_lowering.h"
+
+#include <algorithm>
+
+#include "autograd/tape.h"
+
+namespace fairway::cuda {
+namespace {
+
+template <class Op>
+bool is(const Call& call) {
+  return std::holds_alternative<Op>(call.op);
+}
+
+// Saved tensors that are statistics of rows, not activations.
+bool saved_is_float(const Call& call, size_t index) {
+  if (is<Mlp>(call) || is<ProjectedEmbed>(call)) return false;
+  return !is<SoftcapCrossEntropy>(call) || index > 0;
+}
+
+// Inputs that are matrices or tables: read through the bf16 copy.
+bool is_matrix_argument(const Call& call, size_t index) {
+  if (is<QkvProject>(call)) return index >= 1;
+  if (is<ProjectResidual>(call)) return index == 2;
+  if (is<Mlp>(call)) return index == 2 || index == 3;
+  if (is<ProjectedEmbed>(call)) return index == 1 || index == 2;
+  if (is<Embed>(call) || is<SoftcapCrossEntropy>(call)) return index == 1;
+  return false;
+}
+
+class Typing {
+ public:
+  explicit Typing(Program& program) : program_(program) {}
+
+  void assign() {
+    for (const Call& call : program_.calls) {
+      if (call.backward) {
+        for (size_t i = 0; i < call.din.size(); ++i) gradient(call, i);
+        continue;
+      }
+      for (int32_t id : call.out) set(id, is<SoftcapCrossEntropy>(call) ? DType::f32 : DType::bf16);
+      for (size_t i = 0; i < call.saved.size(); ++i) set(call.saved[i], saved_is_float(call, i) ? DType::f32 : DType::bf16);
+      if (is<FakeQuant>(call)) weights_.insert(call.out.front());
+    }
+  }
+
+ private:
+  // A gradient has its value's type; that of a quantized weight is summed in float like any weight's.
+  void gradient(const Call& call, size_t index) {
+    const int32_t of = call.in[index];
+    if (of == kNoValue) return;
+    set(call.din[index], weights_.contains(of) ? DType::f32 : program_.values[static_cast<size_t>(of)].spec.dtype);
+  }
+  void set(int32_t id, DType dtype) {
+    if (id == kNoValue) return;
+    Value& value = program_.values[static_cast<size_t>(id)];
+    if (!value.external && value.spec.dtype == DType::f32) value.spec.dtype = dtype;
+  }
+
+  Program& program_;
+  std::set<int32_t> weights_;
+};
+
+// Where d x of y = x + … is d y itself and nobody reads d y later, both become one value.
+void share_passed_gradients(Program& program) {
+  std::vector<size_t> last(program.values.size(), 0);
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    for (const auto* list : {&call.in, &call.out, &call.saved, &call.dout, &call.din})
+      for (int32_t id : *list)
+        if (id != kNoValue) last[static_cast<size_t>(id)] = i;
+  }
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    if (!call.backward || (!is<Mlp>(call) && !is<ProjectResidual>(call))) continue;
+    const int32_t from = call.dout.front(), to = call.din.front();
+    if (from == kNoValue || to == kNoValue || call.accumulate.front() || last[static_cast<size_t>(from)] != i) continue;
+    const auto planned = [&](int32_t id) { return !program.values[static_cast<size_t>(id)].external; };
+    if (!planned(from) || !planned(to) ||
+        program.values[static_cast<size_t>(from)].spec != program.values[static_cast<size_t>(to)].spec)
+      continue;
+    last[static_cast<size_t>(from)] = last[static_cast<size_t>(to)];
+    for (size_t k = i; k < program.calls.size(); ++k)
+      for (auto* list : {&program.calls[k].dout, &program.calls[k].din, &program.calls[k].in})
+        std::replace(list->begin(), list->end(), to, from);
+  }
+}
+
+// q, k and v of a block lie side by side, and so do their gradients, so that each direction is one product. Layers whose v goes
+// through value_mix keep three: that op wants dense rows.
+class SideBySide {
+ public:
+  SideBySide(Program& program, std::map<int32_t, int64_t>& pitches) : program_(program), pitches_(pitches) {
+    std::set<int32_t> mixed;
+    for (const Call& call : program.calls)
+      if (is<ValueMix>(call)) mixed.insert(call.in.front());
+    for (size_t i = 0, count = program.calls.size(); i < count; ++i) {
+      const Call& call = program.calls[i];
+      if (!is<QkvProject>(call) || mixed.contains(call.out[2])) continue;
+      join(call.backward ? call.dout : call.out);
+    }
+  }
+
+  // Plans memory with each block as one value, then gives its parts their places.
+  void plan() {
+    Program joined = program_;
+    for (Call& call : joined.calls)
+      for (auto* list : {&call.in, &call.out, &call.saved, &call.dout, &call.din})
+        for (int32_t& id : *list)
+          if (const auto part = parts_.find(id); part != parts_.end()) id = part->second.block;
+    plan_memory(joined);
+    program_.arena_bytes = joined.arena_bytes;
+    for (size_t id = 0; id < program_.values.size(); ++id) program_.values[id].offset = joined.values[id].offset;
+    for (size_t i = 0; i < program_.calls.size(); ++i) program_.calls[i].workspace_offset = joined.calls[i].workspace_offset;
+    for (const auto& [id, part] : parts_) {
+      const Value& block = program_.values[static_cast<size_t>(part.block)];
+      program_.values[static_cast<size_t>(id)].offset =
+          block.offset + static_cast<size_t>(part.column) * size_of(block.spec.dtype);
+    }
+  }
+
+ private:
+  struct Part {
+    int32_t block;
+    int64_t column;
+  };
+  void join(const std::vector<int32_t>& ids) {
+    int64_t width = 0;
+    for (int32_t id : ids) {
+      if (id == kNoValue || program_.values[static_cast<size_t>(id)].external || parts_.contains(id)) return;
+      width += program_.values[static_cast<size_t>(id)].spec.shape.last();
+    }
+    const Spec first = program_.values[static_cast<size_t>(ids.front())].spec;
+    program_.values.push_back({"qkv", {{first.shape.rows(), width}, first.dtype}, {}, 0});
+    int64_t column = 0;
+    for (int32_t id : ids) {
+      parts_[id] = {static_cast<int32_t>(program_.values.size() - 1), column};
+      pitches_[id] = width;
+      column += program_.values[static_cast<size_t>(id)].spec.shape.last();
+    }
+  }
+
+  Program& program_;
+  std::map<int32_t, int64_t>& pitches_;
+  std::map<int32_t, Part> parts_;
+};
+
+// What the kernels keep in the planned workspace; everything else comes from scratch.
+size_t workspace_bytes(const Program& program, const Call& call) {
+  const auto bytes = [&](int32_t id) { return program.values[static_cast<size_t>(id)].spec.bytes(); };
+  if (is<Mlp>(call) && call.backward) return bytes(call.saved.front());
+  if (is<SoftcapCrossEntropy>(call) && call.backward) return bytes(call.saved.front());
+  if (is<NewtonSchulz>(call))
+    return call.workspace_bytes / sizeof(float) * size_of(program.values[static_cast<size_t>(call.in.front())].spec.dtype);
+  return 0;
+}
+
+}  // namespace
+
+Lowered lower(const Program& program, Backend backend) {
+  Lowered out{program, {}, {}};
+  Program& p = out.program;
+  if (backend == Backend::cuda) {
+    Typing(p).assign();
+    for (size_t i = 0; i < p.calls.size(); ++i) {
+      for (size_t k = 0; k < p.calls[i].in.size(); ++k) {
+        const int32_t id = p.calls[i].in[k];
+        if (id == kNoValue || !is_matrix_argument(p.calls[i], k)) continue;
+        if (p.values[static_cast<size_t>(id)].external) out.working.insert({i, k});
+      }
+    }
+  }
+  share_passed_gradients(p);
+  for (Call& call : p.calls) call.workspace_bytes = workspace_bytes(p, call);
+  // Kept values live beside the arena, which other programs use too.
+  for (int32_t id : p.kept) {
+    Value& value = p.values[static_cast<size_t>(id)];
+    if (!value.external) value.external = make_view(nullptr, value.spec);
+  }
+  p.kept.clear();
+  if (backend == Backend::cuda) {
+    SideBySide(p, out.pitches).plan();
+  } else {
+    plan_memory(p);
+  }
+  return out;
+}
+
+}  // namespace fairway::cuda
