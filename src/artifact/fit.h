@@ -1,0 +1,38 @@
+// The best model that fits a byte budget (scoring spec §4.9, §5): the recipe's own setting where that fits, else bits spread by
+// the allocator or levels of ±1 pruned, until the file as written is at or under the budget. Never truncation.
+#pragma once
+
+#include <functional>
+
+#include "artifact/artifact.h"
+#include "quant/quantize_model.h"
+
+namespace fairway {
+
+struct FitRequest {
+  const ParamStore& weights;
+  const Recipe& recipe;
+  const HessianStore* hessians = nullptr;
+  Queue& queue;
+  bool looped = false;
+  std::string tokenizer;  // SHA-256 of its file
+  uint64_t budget = 0;    // bytes of the file
+  CodecChoice codec = CodecChoice::rans;
+  bool fill = false;  // spend what the recipe's setting leaves free
+  std::function<void(const std::string&)> say{};
+};
+
+struct Fitted {
+  QuantizedModel model;
+  std::string bytes;  // the file
+  Ledger ledger;
+  QuantReport report;
+  std::string method;          // "recipe", "allocator", "pruned"
+  uint64_t natural_bytes = 0;  // of the recipe's own setting
+  int64_t pruned = 0;
+};
+
+// InputError when not even the coarsest setting fits.
+Fitted fit_model(const FitRequest& request);
+
+}  // namespace fairway

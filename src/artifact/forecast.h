@@ -1,0 +1,21 @@
+// What the artifact would take if training ended now: weights rounded to the recipe's grids, integers counted at their
+// entropy. No calibration: GPTQ moves a file by well under a percent.
+#pragma once
+
+#include "params/param_store.h"
+#include "tensor/queue.h"
+
+namespace fairway {
+
+class SizeForecast {
+ public:
+  SizeForecast(const Recipe& recipe, Queue& queue);
+  uint64_t bytes(const Tensor& flat_weights);  // as ParamStore::flat_values() lays them out
+
+ private:
+  Recipe recipe_;
+  Queue* queue_;
+  ParamStore weights_;
+};
+
+}  // namespace fairway
