@@ -32,7 +32,7 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", "fairway " FAIRWAY_VERSION);
   program.failure_message(CLI::FailureMessage::help);
   for (auto* add : {add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights, add_golden,
-                    add_ops, add_bench, add_compare, add_report, add_doctor})
+                    add_ops, add_bench, add_pack, add_compare, add_report, add_doctor})
     add(program);
   try {
     program.parse(argc, argv);

@@ -4,6 +4,7 @@
 #include "app/calibration.h"
 #include "app/command.h"
 #include "app/validation.h"
+#include "artifact/forecast.h"
 #include "base/error.h"
 #include "ops/cpu/peak.h"
 
@@ -71,6 +72,8 @@ int run_train(const CommonFlags& common, const TrainFlags& flags) {
                        .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
   if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, machine.queue.pool(), common.quiet);
+  SizeForecast forecast(recipe, machine.queue);
+  options.forecast_bytes = [&](const Tensor& weights) { return static_cast<double>(forecast.bytes(weights)); };
   const OnlineBesideTraining online(recipe, trainer, shards, folder, machine, options);
   const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);
   print_result(common, to_json(summary), to_text(summary, flags.out));

@@ -30,15 +30,6 @@ std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
   return out;
 }
 
-// Said before any work, and as the user's to mend.
-void require_place_for_file(const fs::path& out) {
-  const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
-  if (!fs::is_directory(folder)) throw InputError("--out " + out.string() + ": there is no folder " + folder.string());
-  if (fs::is_directory(out)) throw InputError("--out " + out.string() + ": is a folder; name a file");
-  if (access(folder.c_str(), W_OK) != 0)
-    throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
-}
-
 int export_weights(const CommonFlags& flags, const std::string& from, const std::string& recipe, const std::string& out) {
   require_place_for_file(out);
   const WeightSource source = open_weights(from, recipe, {});
@@ -84,6 +75,14 @@ int unpack(const CommonFlags& flags, const std::string& file, const std::string&
 }
 
 }  // namespace
+
+void require_place_for_file(const fs::path& out) {
+  const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder)) throw InputError("--out " + out.string() + ": there is no folder " + folder.string());
+  if (fs::is_directory(out)) throw InputError("--out " + out.string() + ": is a folder; name a file");
+  if (access(folder.c_str(), W_OK) != 0)
+    throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
+}
 
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
                           const std::vector<std::string>& overrides) {

@@ -17,4 +17,7 @@ struct WeightSource {
 };
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe, const std::vector<std::string>& overrides);
 
+// Said before any work, and as the user's to mend: InputError when --out cannot become a file.
+void require_place_for_file(const std::filesystem::path& out);
+
 }  // namespace fairway::app
