@@ -38,7 +38,7 @@ QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, c
   FactorCache factors(runner, hessians, recipe.quant);
   std::vector<size_t> narrow;
   if (recipe.quant.mixed.count > 0) narrow = narrow_matrices(plans, hessians, recipe.quant.mixed.count);
-  QuantizedModel model{.model = recipe.model, .recipe_hash = recipe_hash(recipe)};
+  QuantizedModel model{.model = recipe.model, .recipe_hash = recipe_hash(recipe), .train_length = recipe.data.seq_len};
   report.tensors.clear();
   for (size_t i = 0; i < plans.size(); ++i) {
     GridSetting setting = grid_setting(plans[i], recipe.quant);
