@@ -18,11 +18,18 @@ struct GenerateFlags {
   SampleOptions sample;
 };
 
+// A run keeps its shards and their tokenizer in data/; an artifact usually lies in its run's folder.
+std::filesystem::path tokenizer_beside(const std::filesystem::path& from) {
+  const std::filesystem::path folder = std::filesystem::is_directory(from) ? from : from.parent_path();
+  const std::filesystem::path alone = folder / "tokenizer.model";
+  return std::filesystem::exists(alone) ? alone : folder / "data" / "tokenizer.model";
+}
+
 int run_generate(const CommonFlags& common, const GenerateFlags& flags) {
   const double begun = steady_seconds();
   const WeightSource source = open_weights(flags.from, flags.recipe, {});
   const std::filesystem::path tokenizer_path =
-      flags.tokenizer.empty() ? (source.folder / "data" / "tokenizer.model").string() : flags.tokenizer;
+      flags.tokenizer.empty() ? tokenizer_beside(flags.from) : std::filesystem::path(flags.tokenizer);
   if (!std::filesystem::exists(tokenizer_path))
     throw InputError(tokenizer_path.string() + ": no such file; name the tokenizer with --tokenizer");
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_path);

@@ -1,15 +1,12 @@
 // `fairway pack`: averaged weights to one artifact file at or under a byte budget.
 #include <fmt/core.h>
 
-#include "app/calibration.h"
-#include "app/command.h"
-#include "app/weights.h"
+#include "app/quantizing.h"
 #include "artifact/code_size/code_bytes.h"
 #include "artifact/fit.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress_line.h"
-#include "base/sha256.h"
 #include "score/eval_model.h"
 
 namespace fairway::app {
@@ -22,9 +19,8 @@ uint64_t counted_code() { return static_cast<uint64_t>(code_bytes()); }
 
 constexpr uint64_t kChallengeBytes = 16'000'000;  // code and model together (scoring spec §6.1)
 
-struct PackFlags {
-  std::string from, out, recipe, calibration, data, codec = "rans";
-  std::vector<std::string> overrides;
+struct PackFlags : QuantizingFlags {
+  std::string codec = "rans";
   uint64_t budget = 0;  // 0: what the code leaves of the challenge's limit
   bool fill = false;
 };
@@ -85,49 +81,31 @@ std::string result_text(const PackFlags& flags, const Fitted& fitted, uint64_t b
   return text + fmt::format("{:.1f} s of calibration, {:.1f} s of quantizing and packing\n", seconds.calibrate, seconds.fit);
 }
 
-// The tokenizer the run was trained with lies beside its shards; an artifact remembers which it was.
-std::string tokenizer_hash(const WeightSource& source, const std::string& data) {
-  for (const fs::path& place : {fs::path(data), source.folder / "data", source.folder}) {
-    const fs::path file = place / "tokenizer.model";
-    if (!place.empty() && fs::exists(file)) return sha256_of_file(file);
-  }
-  return {};
-}
-
 int run_pack(const CommonFlags& common, PackFlags flags) {
-  std::vector<std::string> overrides = flags.overrides;
-  if (!flags.calibration.empty()) overrides.push_back(fmt::format("quant.calibration=\"{}\"", flags.calibration));
-  const WeightSource source = open_weights(flags.from, flags.recipe, overrides);
+  const WeightSource source = open_quantizing(flags);
   if (flags.out.empty()) {
     if (source.folder.empty()) throw InputError("--out: a lone weight file needs the name of the artifact");
     flags.out = (source.folder / "model.fwy").string();
   }
   require_place_for_file(flags.out);
   const uint64_t budget = flags.budget > 0 ? flags.budget : kChallengeBytes - std::min(counted_code(), kChallengeBytes - 1);
-  const Recipe& recipe = source.recipe;
-  const ParamStore weights(parameter_table(recipe), ParamStore::Gradients::none);
-  load_weights(weights, source.weights);
+  const CodecChoice codec = codec_choice(flags.codec);
   Machine machine(common);
   ProgressLine line(common.quiet);
-  PackSeconds seconds;
-  double begun = steady_seconds();
-  std::optional<HessianStore> hessians;
-  if (recipe.quant.rule == QuantRule::gptq)
-    hessians = make_hessians({source, weights, recipe.quant.calibration, flags.data}, machine, common.quiet);
-  seconds.calibrate = steady_seconds() - begun;
-  begun = steady_seconds();
-  const Fitted fitted = fit_model({.weights = weights,
-                                   .recipe = recipe,
-                                   .hessians = hessians ? &*hessians : nullptr,
+  const QuantizingInput input = prepare_quantizing(source, flags, machine, common.quiet);
+  const double begun = steady_seconds();
+  const Fitted fitted = fit_model({.weights = input.weights,
+                                   .recipe = source.recipe,
+                                   .hessians = input.found(),
                                    .queue = machine.queue,
-                                   .looped = stored_looped(source.weights, recipe),
-                                   .tokenizer = tokenizer_hash(source, flags.data),
+                                   .looped = stored_looped(source.weights, source.recipe),
+                                   .tokenizer = tokenizer_hash(source, flags),
                                    .budget = budget,
-                                   .codec = codec_choice(flags.codec),
+                                   .codec = codec,
                                    .fill = flags.fill,
                                    .say = [&](const std::string& what) { line.say(what); }});
   for (const std::string& fallback : fitted.report.fallbacks()) line.say(fallback);
-  seconds.fit = steady_seconds() - begun;
+  const PackSeconds seconds{input.calibration_seconds, steady_seconds() - begun};
   save_artifact(flags.out, fitted.bytes);
   const ordered_json result = result_json(flags, fitted, budget, seconds);
   if (!source.folder.empty()) write_file_atomic(source.folder / "pack.json", result.dump(1) + "\n");
@@ -141,17 +119,12 @@ void add_pack(CLI::App& program) {
   auto flags = std::make_shared<PackFlags>();
   CLI::App* command = add_command(program, "pack", "quantize to a byte budget and write the artifact",
                                   [flags](const CommonFlags& common) { return run_pack(common, *flags); });
-  command->add_option("RUN", flags->from, "a run folder, or a .safetensors file with --recipe")->required();
+  add_quantizing_flags(*command, *flags);
   command->add_option("--out", flags->out, "the artifact (default: RUN/model.fwy)");
   command->add_option("--budget", flags->budget, "bytes the file may have (default: 16000000 less the code's)")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   command->add_option("--codec", flags->codec, "best (smallest of each stream), rans, brotli or lzma")->capture_default_str();
   command->add_flag("--fill", flags->fill, "spend what the recipe's setting leaves free on finer grids");
-  command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
-  command->add_option("--calibration", flags->calibration, "self, train or online (default: the recipe's)")
-      ->check(CLI::IsMember({"self", "train", "online"}));
-  command->add_option("--data", flags->data, "folder of shards for --calibration train (default: RUN/data)");
-  command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
 }
 
 }  // namespace fairway::app

@@ -1,0 +1,33 @@
+// What `quantize` and `pack` share: the weights of a run and the Hessians the recipe wants for them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "app/calibration.h"
+#include "quant/quantize_model.h"
+
+namespace fairway::app {
+
+struct QuantizingFlags {
+  std::string from, recipe, calibration, data, out;
+  std::vector<std::string> overrides;
+  int64_t tokens = 64 * 2048;
+};
+void add_quantizing_flags(CLI::App& command, QuantizingFlags& flags);
+
+// The run's recipe with the flags' changes.
+WeightSource open_quantizing(const QuantizingFlags& flags);
+
+struct QuantizingInput {
+  ParamStore weights;
+  std::optional<HessianStore> hessians;
+  double calibration_seconds = 0;
+  const HessianStore* found() const { return hessians ? &*hessians : nullptr; }
+};
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine, bool quiet);
+
+// SHA-256 of the tokenizer beside the run's shards, by which an artifact remembers it; empty when there is none.
+std::string tokenizer_hash(const WeightSource& source, const QuantizingFlags& flags);
+
+}  // namespace fairway::app
