@@ -1,0 +1,32 @@
+// How this process was started: alone, or as one rank of many by mpirun, srun or a launcher with torchrun's variables.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace fairway {
+
+struct Launch {
+  enum class Kind : uint8_t { alone, mpi, torchrun };
+  Kind kind = Kind::alone;
+  int size = 1, rank = 0;
+  std::string variable;  // the environment variable that told
+};
+
+// Reads OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS (MPI launchers), then WORLD_SIZE with RANK (torchrun).
+// A launcher that started one process is the same as none.
+using Environment = std::function<const char*(const char* name)>;
+Launch find_launch(const Environment& environment);
+Launch find_launch();
+
+bool mpi_in_build();
+std::string mpi_version();  // "" without MPI
+
+// The communicator of this process, made at the first call: MPI starts only where a launcher of several processes was found.
+// InputError when this program cannot work the way it was started.
+Communicator& world();
+Communicator* world_if_made();
+
+}  // namespace fairway
