@@ -1,6 +1,8 @@
 #include "optim/optimizer.h"
 
-#include "autograd/tape.h"
+#include <bit>
+#include <cstring>
+
 #include "base/error.h"
 
 namespace fairway {
@@ -14,50 +16,64 @@ size_t state_bytes(const ParamStore& params) {
   return bytes;
 }
 
-size_t work_bytes(const ParamStore& params, int64_t world) {
-  return 1024 + (world > 1 ? align_up(params.flat_values().spec.bytes()) : 0);
-}
-
-// A bank as (n, R, C); a lone projection is cut into slices of rows, each orthogonalised by itself.
-Shape bank_shape(const ParamBank& bank, int64_t slices) {
-  const Shape& shape = bank.value.spec.shape;
-  if (shape.rank == 3) return shape;
-  if (shape[0] % slices != 0) {
-    throw InputError("optim.matrix.projection_slices = " + std::to_string(slices) + " does not divide the " +
-                     std::to_string(shape[0]) + " rows of " + bank.info.name);
-  }
-  return {slices, shape[0] / slices, shape[1]};
-}
-
-NewtonSchulz newton_schulz_of(const MatrixRecipe& rule) {
-  NewtonSchulz op = newton_schulz_rule(name_of(rule.newton_schulz));
-  op.aol = rule.aol;
-  op.post_norm_rows = rule.post_norm != PostNorm::none;
-  op.post_norm_columns = rule.post_norm == PostNorm::rows_columns;
-  return op;
-}
-
 }  // namespace
 
-Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params)
+int64_t emulated_share(int64_t world, int64_t processes) {
+  if (world % processes == 0 && (processes == 1 || std::has_single_bit(static_cast<uint64_t>(world / processes))))
+    return world / processes;
+  std::string fitting;
+  for (int64_t n = 1; n <= world; ++n) {
+    if (n == 1 || (world % n == 0 && std::has_single_bit(static_cast<uint64_t>(world / n))))
+      fitting += (fitting.empty() ? "" : ", ") + std::to_string(n);
+  }
+  throw InputError(std::to_string(processes) + " processes cannot share train.emulated_world = " + std::to_string(world) +
+                   " ranks evenly in powers of two; start " + fitting + " of them");
+}
+
+Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm)
     : params_(&params),
+      comm_(&comm),
       world_(recipe.train.emulated_world),
+      local_ranks_(emulated_share(world_, comm.size())),
       clip_norm_(recipe.optim.clip),
-      state_("optimizer", state_bytes(params)),
-      work_("optimizer work", work_bytes(params, world_)) {
+      state_("optimizer", comm.root() ? state_bytes(params) : 0),
+      work_("optimizer work", 1024) {
   scalars_ = work_.make("step scalars", {{kStepScalars}, DType::f64});
   totals_ = work_.make("squared norm", {{1}, DType::f64});
   clip_ = work_.make("clip", {{2}, DType::f64});
-  if (world_ > 1) mean_ = work_.make("mean gradient", params.flat_values().spec);
+  make_state();
   Tape zero;
   zero.call(Fill{}, {zero.input("gradients", params.flat_grads())});
   zero_ = std::make_unique<BoundProgram>(std::move(zero).finish());
   clip_program_ = std::make_unique<BoundProgram>(record_clip());
-  if (world_ > 1) {
-    mean_first_ = std::make_unique<BoundProgram>(record_mean(true));
-    mean_next_ = std::make_unique<BoundProgram>(record_mean(false));
+  MeanTree::Leaf leaf{.clip = clip_, .factor = 1.0 / static_cast<double>(world_)};
+  if (comm.size() == 1) {
+    leaf.sources = {{params.flat_grads(), 0}};
+    leaf.elements = params.flat_grads().numel();
+    if (world_ > 1) mean_ = std::make_unique<MeanTree>(leaf, world_);
+    update_ = std::make_unique<BoundProgram>(record_update(recipe));
+    return;
   }
-  update_ = std::make_unique<BoundProgram>(record_update(recipe));
+  layout_ = gradient_layout(recipe, params, comm.size());
+  for (const ShardedBank& bank : layout_.matrices) leaf.sources.push_back({bank.bank->grad, bank.offset});
+  for (const Place& place : layout_.replicated) leaf.sources.push_back({place.bank->grad, place.offset});
+  leaf.elements = layout_.elements;
+  mean_ = std::make_unique<MeanTree>(leaf, local_ranks_);
+  sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, mean_->mean(), comm, UpdateInputs{scalars_, {}});
+}
+
+void Optimizer::make_state() {
+  for (const ParamBank& bank : params_->banks()) {
+    const std::string& name = bank.info.name;
+    StatePart part{&bank, {}, {}};
+    if (comm_->root() && bank.info.role == ParamRole::matrix) {
+      part.first = state_.make("momentum " + name, bank.value.spec);
+    } else if (comm_->root()) {
+      part.first = state_.make("m " + name, bank.value.spec);
+      part.second = state_.make("v " + name, bank.value.spec);
+    }
+    parts_.push_back(part);
+  }
   flat_state_ = make_view(state_.base(), {{static_cast<int64_t>(state_.used() / size_of(DType::f32))}, DType::f32});
 }
 
@@ -69,47 +85,24 @@ Program Optimizer::record_clip() const {
   return std::move(tape).finish();
 }
 
-Program Optimizer::record_mean(bool first) const {
-  Tape tape;
-  tape.call(AccumulateScaled{.factor = 1.0 / static_cast<double>(world_), .overwrite = first},
-            {tape.input("mean gradient", mean_), tape.input("gradients", params_->flat_grads()), tape.input("clip", clip_)});
-  return std::move(tape).finish();
-}
-
-void Optimizer::record_muon(Tape& tape, const MatrixRecipe& rule, const ParamBank& bank, const Tensor& grad,
-                            const Tensor& buffer) {
-  const std::string& name = bank.info.name;
-  const Shape shape = bank_shape(bank, rule.projection_slices);
-  const Var clip = world_ > 1 ? Var{} : tape.input("clip", clip_);
-  const Var scalars = tape.input("scalars", scalars_);
-  const Var u = tape.one(
-      MuonMomentum{.row_norm = rule.row_norm},
-      {tape.input("d " + name, grad.reshaped(shape)), tape.input("momentum " + name, buffer.reshaped(shape)), clip, scalars});
-  const Var o = tape.one(newton_schulz_of(rule), {u});
-  tape.call(MuonApply{.learning_rate = rule.lr, .weight_decay = rule.wd},
-            {tape.input(name, bank.value.reshaped(shape)), o, scalars});
-}
-
 Program Optimizer::record_update(const Recipe& recipe) {
   Tape tape;
   const std::byte* grads = params_->flat_grads().data;
-  for (const ParamBank& bank : params_->banks()) {
+  const UpdateInputs inputs{scalars_, mean_ ? Tensor{} : clip_};
+  for (const StatePart& part : parts_) {
+    const ParamBank& bank = *part.bank;
     const std::string& name = bank.info.name;
     tape.scope(name);
     Tensor grad = bank.grad;
-    if (world_ > 1) grad.data = mean_.data + (bank.grad.data - grads);
+    if (mean_) grad.data = mean_->mean().data + (bank.grad.data - grads);
     if (bank.info.role == ParamRole::matrix) {
-      record_muon(tape, recipe.optim.matrix, bank, grad, state_.make("momentum " + name, bank.value.spec));
-      continue;
+      const Shape shape = matrices_of(bank, recipe.optim.matrix.projection_slices);
+      const Var update =
+          record_muon_update(tape, recipe.optim.matrix, name, grad.reshaped(shape), part.first.reshaped(shape), inputs);
+      record_muon_apply(tape, recipe.optim.matrix, name, bank.value.reshaped(shape), update, inputs);
+    } else {
+      record_adamw(tape, recipe.optim, bank, grad, {part.first, part.second}, inputs);
     }
-    const AdamRecipe& rule = bank.info.role == ParamRole::token ? recipe.optim.token : recipe.optim.scalar;
-    const Var m = tape.input("m " + name, state_.make("m " + name, bank.value.spec));
-    const Var v = tape.input("v " + name, state_.make("v " + name, bank.value.spec));
-    const Var clip = world_ > 1 ? Var{} : tape.input("clip", clip_);
-    tape.call(
-        AdamWUpdate{
-            .learning_rate = rule.lr, .weight_decay = rule.wd, .beta1 = rule.beta1, .beta2 = rule.beta2, .eps = rule.eps},
-        {tape.input(name, bank.value), tape.input("d " + name, grad), m, v, clip, tape.input("scalars", scalars_)});
   }
   return std::move(tape).finish();
 }
@@ -118,7 +111,7 @@ void Optimizer::begin_rank(Executor& executor) { executor.run(*zero_); }
 
 void Optimizer::end_rank(Executor& executor, int64_t rank) {
   executor.run(*clip_program_);
-  if (world_ > 1) executor.run(rank == 0 ? *mean_first_ : *mean_next_);
+  if (mean_) mean_->add(executor, rank);
 }
 
 void Optimizer::update(Executor& executor, const StepNumbers& numbers) {
@@ -127,7 +120,40 @@ void Optimizer::update(Executor& executor, const StepNumbers& numbers) {
   slots[static_cast<size_t>(StepScalar::momentum)] = numbers.momentum;
   slots[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(numbers.step);
   executor.to_device(scalars_);
-  executor.run(*update_);
+  if (sharded_)
+    sharded_->run(executor);
+  else
+    executor.run(*update_);
+}
+
+void Optimizer::gather_state() {
+  if (!sharded_) return;
+  for (const StatePart& part : parts_) {
+    if (part.bank->info.role == ParamRole::matrix) {
+      sharded_->gather_momentum(part.bank->info.name, part.first);
+    } else if (comm_->root()) {
+      const AdamState& state = sharded_->adam(part.bank->info.name);
+      std::memcpy(part.first.data, state.m.data, state.m.spec.bytes());
+      std::memcpy(part.second.data, state.v.data, state.v.spec.bytes());
+    }
+  }
+}
+
+void Optimizer::share_state() {
+  if (!sharded_) return;
+  for (const StatePart& part : parts_) {
+    if (part.bank->info.role == ParamRole::matrix) {
+      sharded_->take_momentum(part.bank->info.name, part.first);
+      continue;
+    }
+    const AdamState& state = sharded_->adam(part.bank->info.name);
+    if (comm_->root()) {
+      std::memcpy(state.m.data, part.first.data, state.m.spec.bytes());
+      std::memcpy(state.v.data, part.second.data, state.v.spec.bytes());
+    }
+    comm_->broadcast(state.m);
+    comm_->broadcast(state.v);
+  }
 }
 
 double Optimizer::gradient_norm(Executor& executor) const {

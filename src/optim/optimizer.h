@@ -1,14 +1,13 @@
 // Muon for the matrix banks, AdamW for the rest (spec §7, §8), as recorded programs. Gradients arrive rank by rank: each
 // emulated rank's gradient is clipped on its own and joins the mean, as if that many devices had worked (spec §7, clipping).
+// Several processes share the emulated ranks in runs of neighbours, and the update as spec §9 says; the bits stay the same.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "autograd/executor.h"
-#include "ops/step_scalars.h"
-#include "params/param_store.h"
-#include "recipe/recipe.h"
+#include "optim/mean_tree.h"
+#include "optim/sharded_update.h"
 
 namespace fairway {
 
@@ -18,32 +17,49 @@ struct StepNumbers {
   int64_t step = 1;  // counted from 1, for Adam's bias correction
 };
 
+// Emulated ranks of each process. InputError unless they divide the world into whole branches of comm/tree.h.
+int64_t emulated_share(int64_t world, int64_t processes);
+
 class Optimizer {
  public:
-  Optimizer(const Recipe& recipe, const ParamStore& params);
+  Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm = single_process());
+
+  int64_t local_ranks() const { return local_ranks_; }  // emulated ranks this process works through
 
   void begin_rank(Executor&);              // gradients of the next emulated rank start at zero
-  void end_rank(Executor&, int64_t rank);  // clip them, add them to the mean
+  void end_rank(Executor&, int64_t rank);  // clip them, add them to the mean; counted from 0 in each process
   void update(Executor&, const StepNumbers&);
 
-  double gradient_norm(Executor&) const;             // of the last rank, before clipping
-  Tensor flat_state() const { return flat_state_; }  // momentum and moments: what a checkpoint keeps
+  double gradient_norm(Executor&) const;  // of the last rank, before clipping
   const Tensor& scalars() const { return scalars_; }
 
+  // Momentum and moments: what a checkpoint keeps, the same for any number of processes. With several of them it is whole on
+  // rank 0 after gather_state(), and taken up by all from rank 0 by share_state(); both are collective.
+  Tensor flat_state() const { return flat_state_; }
+  void gather_state();
+  void share_state();
+
  private:
+  struct StatePart {
+    const ParamBank* bank;
+    Tensor first, second;  // momentum, or m and v; in flat_state_
+  };
   Program record_clip() const;
-  Program record_mean(bool first) const;
   Program record_update(const Recipe& recipe);
-  void record_muon(class Tape& tape, const MatrixRecipe& rule, const ParamBank& bank, const Tensor& grad, const Tensor& buffer);
+  void make_state();
 
   const ParamStore* params_;
-  int64_t world_;
+  Communicator* comm_;
+  int64_t world_, local_ranks_;
   double clip_norm_;
-  Arena state_;
+  Arena state_;  // empty on ranks other than 0 when there are several
   Arena work_;
   Tensor flat_state_, scalars_, totals_, clip_;
-  Tensor mean_;  // of the ranks' clipped gradients; absent when there is one rank
-  std::unique_ptr<BoundProgram> zero_, clip_program_, mean_first_, mean_next_, update_;
+  std::vector<StatePart> parts_;
+  GradientLayout layout_;
+  std::unique_ptr<MeanTree> mean_;  // absent when there is one emulated rank
+  std::unique_ptr<ShardedUpdate> sharded_;
+  std::unique_ptr<BoundProgram> zero_, clip_program_, update_;
 };
 
 }  // namespace fairway

@@ -1,0 +1,42 @@
+// The mean of the emulated ranks' clipped gradients, added as they come in the order of comm/tree.h. A stack of buffers holds
+// the branches that are not complete yet: log2 of the ranks this process works through, and the newest.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "autograd/executor.h"
+#include "optim/gradient_layout.h"
+
+namespace fairway {
+
+class MeanTree {
+ public:
+  struct Source {
+    Tensor gradient;
+    int64_t offset;  // in the mean
+  };
+  // Leaf i becomes factor·clip[0]·gradient, rounded, before it is added.
+  struct Leaf {
+    std::vector<Source> sources;
+    int64_t elements = 0;  // of the mean; what no source covers is zero
+    Tensor clip;
+    double factor = 1;
+  };
+  MeanTree(const Leaf& leaf, int64_t leaves);
+
+  void add(Executor& executor, int64_t leaf);  // leaves in order; after the last one mean() is ready
+  Tensor mean() const { return slots_.front(); }
+
+ private:
+  void carry(Executor& executor);
+
+  int64_t leaves_;
+  Arena arena_;
+  std::vector<Tensor> slots_;
+  std::vector<std::unique_ptr<BoundProgram>> put_;  // gradient into slot i
+  std::vector<std::unique_ptr<BoundProgram>> add_;  // slot i += slot i+1
+  size_t height_ = 0;
+};
+
+}  // namespace fairway

@@ -1,0 +1,52 @@
+// Parallel Muon (spec §9): each rank sums and orthogonalises its shard of every bank, and the updates are gathered. The
+// exchanges of all banks start at once, largest first; AdamW runs while they fly; a bank's gather flies while the next bank is
+// worked on. Bits equal those of one process: sums go by comm/tree.h, and each matrix is updated as a whole by one rank.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "autograd/executor.h"
+#include "comm/communicator.h"
+#include "optim/gradient_layout.h"
+#include "optim/record_update.h"
+
+namespace fairway {
+
+class ShardedUpdate {
+ public:
+  // `mean` holds this rank's branch of the mean in the layout; it is overwritten by run().
+  ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, Communicator& comm,
+                const UpdateInputs& inputs);
+
+  void run(Executor& executor);
+
+  // The whole state of a bank, as one process would have it. Collective; `full` is written on rank 0 only.
+  void gather_momentum(const std::string& bank, const Tensor& full);
+  void take_momentum(const std::string& bank, const Tensor& full);  // from rank 0; `full` is read there only
+  const AdamState& adam(const std::string& bank) const { return adam_.at(bank); }
+
+ private:
+  struct Bank {
+    const ShardedBank* place = nullptr;
+    Tensor full, received, momentum, update;    // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
+    std::unique_ptr<BoundProgram> work, apply;  // sum and update of the shard; update of the weights
+    Communicator::Request request = 0;
+  };
+  void start_exchanges();
+  size_t state_bytes(const GradientLayout& layout) const;
+  void record_bank(const Recipe& recipe, const ShardedBank& place, const Tensor& mean, const UpdateInputs& inputs);
+  void record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
+  const Bank& bank(const std::string& name) const;
+
+  Communicator* comm_;
+  Arena state_, received_;
+  std::vector<Bank> banks_;
+  std::map<std::string, AdamState> adam_;
+  Tensor pack_, pack_received_, pack_shard_;
+  Communicator::Request pack_request_ = 0;
+  std::unique_ptr<BoundProgram> pack_sum_, adamw_;
+};
+
+}  // namespace fairway
