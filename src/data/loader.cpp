@@ -155,7 +155,7 @@ Loader::Slot* Loader::claim(std::stop_token token) {
 }
 
 void Loader::fill(Slot& slot, int64_t index) {
-  const int64_t rank = index / options_.split * options_.ranks + options_.rank;
+  const int64_t rank = options_.rank * (sampling_.world / options_.ranks) + index / options_.split;
   const auto first = static_cast<size_t>(rank * sampling_.rows + index % options_.split * rows_);
   slot.batch.step = step_;
   slot.batch.emulated_rank = static_cast<int>(rank);

@@ -31,8 +31,8 @@ struct LoaderOptions {
   std::function<std::shared_ptr<std::byte>(size_t bytes)> allocate;
 };
 
-// Micro-batch i of a step belongs to emulated rank i / split * ranks + rank, so that one process with a world of eight sees the
-// eight ranks' batches one after the other.
+// Micro-batch i of a step belongs to emulated rank rank·world/ranks + i/split: a process has a run of neighbours, whose
+// gradients it can add before it meets the others'.
 class Loader {
  public:
   Loader(const ShardSet& shards, const SamplerOptions& sampling, const LoaderOptions& options);  // `shards` must outlive it
