@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/launch.h"
 #include "ops/cuda/device.h"
 
 namespace fairway::app {
@@ -15,6 +16,14 @@ constexpr int kMostThreads = 1024;
 const std::string& default_backend() {
   static const std::string name = cuda::devices().empty() ? "cpu" : "cuda";
   return name;
+}
+
+// The other commands would do the same work in every process, and write the same files.
+void require_one_process(const std::string& name) {
+  const Launch launch = find_launch();
+  if (launch.kind != Launch::Kind::mpi || name == "train" || name == "run" || name == "doctor") return;
+  throw InputError(
+      fmt::format("{} = {}: fairway {} works in one process; only train uses several", launch.variable, launch.size, name));
 }
 
 }  // namespace
@@ -38,7 +47,8 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   command->add_option("--threads", flags->threads, "threads to use (0: all)")
       ->capture_default_str()
       ->check(CLI::Range(0, kMostThreads));
-  command->callback([flags, body] {
+  command->callback([flags, body, name] {
+    require_one_process(name);
     parse_backend(flags->backend);  // refused by every command, also by those that compute nothing
     if (const int status = body(*flags); status != 0) throw CLI::RuntimeError(status);
   });

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "app/command.h"
+#include "comm/launch.h"
 #include "ops/cpu/isa/kernels.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
@@ -38,7 +39,8 @@ int run_doctor(const CommonFlags& flags) {
                             : fmt::format("cuda     {}, {:.0f} GiB\n", devices[0].name,
                                           static_cast<double>(devices[0].memory_bytes) / (1 << 30));
   }
-  text += "nccl     not in this build\nmpi      not in this build\n";
+  text += fmt::format("nccl     not in this build\nmpi      {}\n",
+                      mpi_in_build() ? mpi_version() : "not in this build (install libopenmpi-dev, then build again)");
   print_result(flags,
                {{"cpu", cpu_model()},
                 {"isa", cpu::isa_name()},
@@ -47,7 +49,7 @@ int run_doctor(const CommonFlags& flags) {
                 {"memory_bytes", memory},
                 {"cuda", !devices.empty()},
                 {"nccl", false},
-                {"mpi", false},
+                {"mpi", mpi_in_build()},
                 {"problems", problems}},
                text);
   return 0;

@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "base/error.h"
+#include "comm/launch.h"
 #include "recipe/spelling.h"
 
 namespace {
@@ -41,10 +42,17 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "fairway: {} (see fairway --help)\n", usage_error(program, error));
-    return 2;
+    throw fairway::InputError(usage_error(program, error) + " (see fairway --help)");
   }
   return 0;
+}
+
+// Of several processes the first to fail tells why and ends all; before they have met, all fail alike and rank 0 speaks.
+int fail(const std::string& sentence, int status) {
+  if (fairway::Communicator* comm = fairway::world_if_made()) comm->end_all("fairway: " + sentence, status);
+  const fairway::Launch launch = fairway::find_launch();
+  if (launch.kind != fairway::Launch::Kind::mpi || launch.rank == 0) fmt::print(stderr, "fairway: {}\n", sentence);
+  return status;
 }
 
 }  // namespace
@@ -53,13 +61,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const fairway::InputError& error) {
-    fmt::print(stderr, "fairway: {}\n", error.what());
-    return 2;
+    return fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "fairway: out of memory\n");
-    return 1;
+    return fail("out of memory", 1);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "fairway: {}\n", error.what());
-    return 1;
+    return fail(error.what(), 1);
   }
 }

@@ -1,11 +1,13 @@
 // `fairway train` and `fairway run`.
 #include <fmt/core.h>
+#include <sched.h>
 
 #include "app/calibration.h"
 #include "app/command.h"
 #include "app/validation.h"
 #include "artifact/forecast.h"
 #include "base/error.h"
+#include "comm/launch.h"
 #include "ops/cpu/peak.h"
 
 namespace fairway::app {
@@ -57,26 +59,52 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
   return text + fmt::format("results in {}\n", out);
 }
 
-int run_train(const CommonFlags& common, const TrainFlags& flags) {
+// The ranks of a machine share its cores; a launcher may have bound this one to fewer.
+int threads_of_rank(const Communicator& comm) {
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  const int allowed = sched_getaffinity(0, sizeof bound, &bound) == 0 ? CPU_COUNT(&bound) : hardware_threads();
+  return std::max(1, std::min(allowed, hardware_threads() / comm.local_size()));
+}
+
+// Rank 0 owns the folder; the others begin once it has taken it.
+std::unique_ptr<RunFolder> open_folder(const TrainFlags& flags, const Recipe& recipe, Communicator& comm) {
+  auto folder = comm.root() ? std::make_unique<RunFolder>(flags.out, recipe, flags.resume) : std::make_unique<RunFolder>();
+  comm.barrier();
+  return folder;
+}
+
+int run_train(CommonFlags common, const TrainFlags& flags) {
+  Communicator& comm = world();
+  if (comm.size() > 1) {
+    const Backend backend = parse_backend(common.backend);
+    if (backend != Backend::cpu && backend != Backend::ref)
+      throw InputError(fmt::format("--backend {}: {} processes work together on the CPU only; add --backend cpu",
+                                   common.backend, comm.size()));
+    if (common.threads == 0) common.threads = threads_of_rank(comm);
+  }
   const Recipe recipe = resolved_recipe(flags);
+  emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
   const data::ShardSet shards = data::ShardSet::open_train(flags.data);
   const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
   if (held_out) require_one_window(*held_out, recipe.data.seq_len, flags.data);
-  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-  RunFolder folder(flags.out, recipe, flags.resume);
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
+  const auto folder = open_folder(flags, recipe, comm);
   Machine machine(common);
-  Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor);
+  Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor, comm);
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
                        .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
-  if (held_out) options.validate = make_validator(recipe, *held_out, *machine.executor, machine.queue.pool(), common.quiet);
+  if (held_out)
+    options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
   SizeForecast forecast(recipe, machine.queue);
   options.forecast_bytes = [&](const Tensor& weights) { return static_cast<double>(forecast.bytes(weights)); };
-  const OnlineBesideTraining online(recipe, trainer, shards, folder, machine, options);
-  const TrainSummary summary = train(recipe, trainer, loader, folder, machine.queue.pool(), options);
-  print_result(common, to_json(summary), to_text(summary, flags.out));
+  std::optional<OnlineBesideTraining> online;
+  if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
+  const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
+  if (comm.root()) print_result(common, to_json(summary), to_text(summary, flags.out));
   return summary.interrupted ? 130 : 0;
 }
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "data/validation.h"
-#include "score/evaluator.h"
+#include "score/windowed.h"
 
 namespace fairway::app {
 namespace {
@@ -21,6 +21,25 @@ std::vector<uint16_t> read_byte_counts(const std::filesystem::path& folder, size
                                  folder.string(), counts.size(), tokens));
   }
   return counts;
+}
+
+// Each rank scores a run of whole batches, those one process would make; then every rank knows the score of every target.
+void score_shared(Evaluator& evaluator, ScoreLedger& ledger, int64_t batch, Communicator& comm, const ScoreProgress& progress) {
+  const int64_t targets = ledger.targets(), batches = (targets + batch - 1) / batch;
+  const auto begin = [&](int rank) { return std::min(targets, batches * rank / comm.size() * batch); };
+  std::vector<float> nll(static_cast<size_t>(targets));
+  if (const int64_t first = begin(comm.rank()), count = begin(comm.rank() + 1) - first; count > 0) {
+    ScoreLedger own(ledger.stream().subspan(static_cast<size_t>(first), static_cast<size_t>(count) + 1));
+    evaluator.run(own, progress);
+    for (int64_t i = 0; i < count; ++i) nll[static_cast<size_t>(first + i)] = own.nll(i + 1);
+  }
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const int64_t first = begin(rank), count = begin(rank + 1) - first;
+    if (count > 0) comm.broadcast(make_view(nll.data() + first, {{count}, DType::f32}), rank);
+  }
+  std::vector<TargetScore> scores(nll.size());
+  for (size_t i = 0; i < nll.size(); ++i) scores[i].nll = nll[i];
+  ledger.score(1, scores);
 }
 
 }  // namespace
@@ -54,8 +73,9 @@ void require_one_window(const HeldOut& held_out, int64_t length, const std::stri
                                held_out.tokens.size(), length));
 }
 
-Validator make_validator(const Recipe& recipe, const HeldOut& held_out, Executor& executor, ThreadPool& pool, bool quiet) {
-  return [&recipe, &held_out, &executor, &pool, quiet](const Tensor& weights, ModelStage stage) {
+Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const ScoreContext& context, Communicator& comm,
+                         bool quiet) {
+  return [&recipe, &held_out, context, &comm, quiet](const Tensor& weights, ModelStage stage) {
     const auto load = [&weights](ParamStore& params) {
       FAIRWAY_ASSERT(params.flat_values().spec == weights.spec, "weights of another model");
       std::memcpy(params.flat_values().data, weights.data, weights.spec.bytes());
@@ -65,13 +85,17 @@ Validator make_validator(const Recipe& recipe, const HeldOut& held_out, Executor
     settings.score.context = recipe.data.seq_len;
     const int64_t targets = challenge_targets(static_cast<int64_t>(held_out.tokens.size()), recipe.data.seq_len);
     ScoreLedger ledger(std::span(held_out.tokens).first(static_cast<size_t>(targets) + 1));
-    ProgressLine line(quiet);
+    ProgressLine line(quiet || !comm.root());
+    const ScoreProgress progress = [&](int64_t done, int64_t total) {
+      if (line.due())
+        line.show(fmt::format("validation {:.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total)));
+    };
     const double begun = steady_seconds();
-    make_evaluator({recipe, {.looped = stage.looped}, load, {}}, settings, {&executor, &pool})
-        ->run(ledger, [&](int64_t done, int64_t total) {
-          if (line.due())
-            line.show(fmt::format("validation {:.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total)));
-        });
+    const auto evaluator = make_evaluator({recipe, {.looped = stage.looped}, load, {}}, settings, context);
+    if (comm.size() == 1)
+      evaluator->run(ledger, progress);
+    else
+      score_shared(*evaluator, ledger, windows_at_once(settings.score) * settings.score.context, comm, progress);
     const Score score = measure(ledger, held_out.target_bytes());
     return Validation{score.loss(), score.bits_per_byte(), steady_seconds() - begun};
   };

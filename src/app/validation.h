@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "comm/communicator.h"
+#include "score/evaluator.h"
 #include "score/metric.h"
 #include "train/loop.h"
 
@@ -21,7 +23,9 @@ struct HeldOut {
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe);
 void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder);  // InputError when it lacks one
 
-// A scorer for the training loop; the arguments must outlive it.
-Validator make_validator(const Recipe& recipe, const HeldOut& data, Executor& executor, ThreadPool& pool, bool quiet);
+// A scorer for the training loop; the arguments must outlive it. Ranks share the windows and all come to the score that one
+// process would, bit for bit: every rank has to call it.
+Validator make_validator(const Recipe& recipe, const HeldOut& data, const ScoreContext& context, Communicator& comm,
+                         bool quiet);
 
 }  // namespace fairway::app

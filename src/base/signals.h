@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM as a request to save and stop; the handlers are put back when the object goes. A second SIGINT ends at
-// once.
+// SIGINT, SIGTERM and SIGUSR1 (which mpirun and Slurm hand on) as a request to save and stop; the handlers are put back when
+// the object goes. A second SIGINT ends at once.
 #pragma once
 
 #include <csignal>
@@ -16,6 +16,7 @@ class StopSignals {
  private:
   struct sigaction old_int_ {};
   struct sigaction old_term_ {};
+  struct sigaction old_user_ {};
 };
 
 }  // namespace fairway

@@ -11,7 +11,7 @@
 #include "base/signals.h"
 #include "optim/schedule.h"
 #include "train/averaged_weights.h"
-#include "train/checkpoint.h"
+#include "train/share_run.h"
 
 namespace fairway {
 namespace {
@@ -26,7 +26,8 @@ class Loop {
         loader_(loader),
         folder_(folder),
         options_(options),
-        line_(options.quiet),
+        comm_(trainer.comm()),
+        line_(options.quiet || !comm_.root()),
         hash_(recipe_hash(recipe)) {
     progress_.clock = schedule_clock(recipe);
     progress_.total_steps = recipe.train.steps;
@@ -45,9 +46,10 @@ class Loop {
   void after_step(const StepRecord& record, double seconds);
   void checkpoint();
   bool checkpoint_due() const;
+  Verdict verdict(bool stop);
   bool validation_due() const;
   void note_peak() {
-    if (options_.measure_peak) peak_gflops_ = std::max(peak_gflops_, options_.measure_peak());
+    if (options_.measure_peak) peak_gflops_ = std::max(peak_gflops_, options_.measure_peak() * comm_.size());
   }
   void validate_now(bool final);
   std::string position() const {
@@ -62,6 +64,7 @@ class Loop {
   data::Loader& loader_;
   RunFolder& folder_;
   const TrainOptions& options_;
+  Communicator& comm_;
   ProgressLine line_;
   std::string hash_;
   Progress progress_;
@@ -76,16 +79,17 @@ class Loop {
 
 void Loop::begin(ThreadPool& pool) {
   trainer_.initialize(options_.seed, pool);
-  folder_.require_space(3 * checkpoint_bytes(trainer_));
+  if (comm_.root()) folder_.require_space(3 * checkpoint_bytes(trainer_));
   double recorded = 0;
   bool resumed = false;
   if (options_.resume) {
-    if (const auto state = load_checkpoint(folder_.checkpoints(), trainer_, hash_)) {
+    if (const auto state = load_on_all(folder_.checkpoints(), trainer_, hash_)) {
       progress_.step = saved_step_ = state->step;
       stage_ = state->stage;
       loader_.restore(state->loader);
       recorded = folder_.cut_back(state->step);
       progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
+      progress_.elapsed = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
       line_.say(fmt::format("resuming after step {}", state->step));
       resumed = true;
     } else {
@@ -113,13 +117,14 @@ TrainSummary Loop::run(ThreadPool& pool) {
   if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
   while (!progress_.finished()) {
     one_step();
-    if (signals.requested()) {
+    const Verdict now = verdict(signals.requested());
+    if (now.stop) {
       checkpoint();
       interrupted_ = true;
       line_.say(fmt::format("interrupted: saved after step {}; go on with --resume", progress_.step));
       return summary();
     }
-    if (checkpoint_due()) checkpoint();
+    if (now.checkpoint) checkpoint();
     if (validation_due()) validate_now(false);
   }
   if (!by_steps())
@@ -127,7 +132,7 @@ TrainSummary Loop::run(ThreadPool& pool) {
   folder_.log(fmt::format("{0}:applying {0} weights", trainer_.averager().result_name()));
   if (saved_step_ != progress_.step) checkpoint();
   trainer_.fetch_state();
-  save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
+  if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
   if (options_.validate) validate_now(true);
   return summary();
 }
@@ -202,6 +207,13 @@ void Loop::show_progress(double loss, double) {
   line_.show(text);
 }
 
+// The clock is rank 0's; with it every rank comes to the same learning rates, stages and end.
+Verdict Loop::verdict(bool stop) {
+  const Verdict agreed = agree(comm_, {.elapsed = progress_.elapsed, .stop = stop, .checkpoint = checkpoint_due()});
+  progress_.elapsed = agreed.elapsed;
+  return agreed;
+}
+
 bool Loop::checkpoint_due() const {
   if (saved_step_ == progress_.step) return false;
   if (recipe_.train.checkpoint_every > 0 && progress_.step % recipe_.train.checkpoint_every == 0) return true;
@@ -213,12 +225,13 @@ void Loop::checkpoint() {
   trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
+  trainer_.optimizer().gather_state();
   const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
-  save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
+  if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
   saved_step_ = progress_.step;
   saved_at_ = steady_seconds();
   note_peak();
-  if (options_.forecast_bytes) forecast_ = options_.forecast_bytes(trainer_.averager().result());
+  if (options_.forecast_bytes && comm_.root()) forecast_ = options_.forecast_bytes(trainer_.averager().result());
 }
 
 bool Loop::validation_due() const {
@@ -273,8 +286,11 @@ data::SamplerOptions sampler_options(const Recipe& recipe) {
           .max_segment = recipe.data.max_segment};
 }
 
-data::LoaderOptions loader_options(const Recipe& recipe) {
-  return {.split = recipe.train.micro_batches() / recipe.train.emulated_world, .vocab = static_cast<int>(recipe.model.vocab)};
+data::LoaderOptions loader_options(const Recipe& recipe, const Communicator& comm) {
+  return {.rank = comm.rank(),
+          .ranks = comm.size(),
+          .split = recipe.train.micro_batches() / recipe.train.emulated_world,
+          .vocab = static_cast<int>(recipe.model.vocab)};
 }
 
 TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,

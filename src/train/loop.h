@@ -46,13 +46,14 @@ struct TrainSummary {
   bool interrupted = false;
 };
 
-// Trains to the recipe's end and writes averaged.safetensors; on SIGINT or SIGTERM saves a checkpoint and returns early.
+// Trains to the recipe's end and writes averaged.safetensors; on SIGINT, SIGTERM or SIGUSR1 saves a checkpoint and returns
+// early. Every rank of the trainer's communicator calls it; only rank 0's folder is written.
 TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
                    const TrainOptions& options);
 
-// The recipe's loader settings, for one process.
+// The recipe's loader settings, for the communicator's rank.
 data::SamplerOptions sampler_options(const Recipe& recipe);
-data::LoaderOptions loader_options(const Recipe& recipe);
+data::LoaderOptions loader_options(const Recipe& recipe, const Communicator& comm = single_process());
 
 double steady_seconds();
 

@@ -108,6 +108,7 @@ void RunFolder::require_space(size_t bytes_needed) const {
 }
 
 double RunFolder::cut_back(int64_t step) {
+  if (!writes()) return 0;
   cut_lines(path_ / "metrics.jsonl", step);
   cut_log(path_ / "train.log", step);
   const json last = cut_lines(path_ / "timing.jsonl", step);
@@ -116,12 +117,14 @@ double RunFolder::cut_back(int64_t step) {
 }
 
 void RunFolder::open_records() {
+  if (!writes()) return;
   open_append(metrics_, path_ / "metrics.jsonl");
   open_append(timing_, path_ / "timing.jsonl");
   open_append(log_, path_ / "train.log");
 }
 
 void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
+  if (!writes()) return;
   metrics_
       << fmt::format(
              "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
@@ -134,9 +137,12 @@ void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds,
 }
 
 void RunFolder::record_validation(int64_t step, double loss, double bpb) {
+  if (!writes()) return;
   metrics_ << fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb) << std::flush;
 }
 
-void RunFolder::log(const std::string& line) { log_ << line << std::endl; }
+void RunFolder::log(const std::string& line) {
+  if (writes()) log_ << line << std::endl;
+}
 
 }  // namespace fairway

@@ -33,6 +33,8 @@ class RunFolder {
   // Makes the folder, takes its lock and writes the recipe. InputError when it holds another run, is in use or cannot be
   // written.
   RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume);
+  // Of a rank that writes nothing: records and logs vanish.
+  RunFolder() = default;
   RunFolder(const RunFolder&) = delete;
 
   void require_space(size_t bytes_needed) const;
@@ -46,6 +48,8 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
  private:
+  bool writes() const { return lock_.has_value(); }
+
   std::filesystem::path path_;
   std::optional<FolderLock> lock_;
   std::ofstream metrics_, timing_, log_;

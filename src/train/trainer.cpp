@@ -22,14 +22,16 @@ Geometry micro_batch_geometry(const Recipe& recipe) {
   return {.tokens = tokens, .row_length = packed ? tokens : recipe.data.seq_len, .packed = packed};
 }
 
-Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor)
+Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor, Communicator& comm)
     : recipe_(&recipe),
       geometry_(geometry),
       executor_(&executor),
+      comm_(&comm),
       params_(parameter_table(recipe), ParamStore::Gradients::kept),
       io_("inputs", io_bytes(recipe, geometry)),
-      optimizer_(recipe, params_),
-      averager_(recipe, params_) {
+      optimizer_(recipe, params_, comm),
+      averager_(recipe, params_),
+      told_(static_cast<size_t>(recipe.train.micro_batches() + recipe.train.emulated_world)) {
   const Spec indices{{geometry.tokens}, DType::i32};
   inputs_.row_length = geometry.row_length;
   inputs_.tokens = io_.make("tokens", indices);
@@ -71,6 +73,7 @@ Tensor Trainer::loss(ModelStage stage) const { return bound(stage).tensor(output
 
 void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
   fairway::initialize(params_, recipe_->model, seed, pool);
+  if (comm_->size() > 1) comm_->broadcast(params_.flat_values());
   averager_.start();
 }
 
@@ -93,29 +96,37 @@ void Trainer::fetch_state() {
 }
 
 StepResult Trainer::step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
-  const int64_t world = recipe_->train.emulated_world, per_rank = recipe_->train.micro_batches() / world;
+  const int64_t world = recipe_->train.emulated_world, local = optimizer_.local_ranks(), first = comm_->rank() * local;
+  const int64_t batches = recipe_->train.micro_batches(), per_rank = batches / world;
   const BoundProgram& program = bound(stage);
-  StepResult result;
-  const auto read_loss = [&] {
+  std::fill(told_.begin(), told_.end(), 0.0);
+  double* losses = told_.data();
+  double* norms = losses + batches;
+  const auto read_loss = [&](int64_t batch) {
     const Tensor value = executor_->fetch(program, outputs_[index_of(stage)].loss.id);
-    result.loss += static_cast<double>(*value.as<float>());
+    losses[batch] = static_cast<double>(*value.as<float>());
   };
-  for (int64_t rank = 0; rank < world; ++rank) {
+  for (int64_t rank = 0; rank < local; ++rank) {
+    const int64_t begin = (first + rank) * per_rank;
     optimizer_.begin_rank(*executor_);
     for (int64_t i = 0; i < per_rank; ++i) {
       load(next(), 1.0 / static_cast<double>(per_rank));
       executor_->run(program);
-      if (i + 1 < per_rank) read_loss();
+      if (i + 1 < per_rank) read_loss(begin + i);
     }
     optimizer_.end_rank(*executor_, rank);
-    if (rank + 1 == world) {  // everything is asked for before the host waits for numbers
+    if (rank + 1 == local) {  // everything is asked for before the host waits for numbers
       optimizer_.update(*executor_, numbers);
       averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
     }
-    read_loss();
-    result.gradient_norm += optimizer_.gradient_norm(*executor_);
+    read_loss(begin + per_rank - 1);
+    norms[first + rank] = optimizer_.gradient_norm(*executor_);
   }
-  result.loss /= static_cast<double>(world * per_rank);
+  comm_->all_reduce(told_);  // each number has one owner, so the sum is exact
+  StepResult result;
+  for (int64_t i = 0; i < batches; ++i) result.loss += losses[i];
+  for (int64_t i = 0; i < world; ++i) result.gradient_norm += norms[i];
+  result.loss /= static_cast<double>(batches);
   result.gradient_norm /= static_cast<double>(world);
   return result;
 }

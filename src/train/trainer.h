@@ -7,6 +7,7 @@
 #include <span>
 
 #include "average/averager.h"
+#include "comm/communicator.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -33,14 +34,17 @@ struct StepResult {
 
 class Trainer {
  public:
-  Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor);
+  // Several processes each make one and call the same methods; the result is that of one process, bit for bit.
+  Trainer(const Recipe& recipe, const Geometry& geometry, Executor& executor, Communicator& comm = single_process());
 
   void initialize(uint64_t seed, ThreadPool& pool);  // weights from the seed; averages begin there
   void begin_averages() { averager_.start(); }       // after weights were put in place by hand
 
-  // One optimizer step over the micro-batches that `next` hands out, rank by emulated rank.
+  // One optimizer step over the micro-batches that `next` hands out, rank by emulated rank; of several processes each is handed
+  // those of its own emulated ranks.
   StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
 
+  Communicator& comm() { return *comm_; }
   ParamStore& params() { return params_; }
   const ParamStore& params() const { return params_; }
   Optimizer& optimizer() { return optimizer_; }
@@ -60,6 +64,7 @@ class Trainer {
   const Recipe* recipe_;
   Geometry geometry_;
   Executor* executor_;
+  Communicator* comm_;
   ParamStore params_;
   Arena io_;
   ModelInputs inputs_;
@@ -68,6 +73,7 @@ class Trainer {
   std::unique_ptr<Arena> activations_;  // shared by the stages: only one runs at a time
   std::array<std::unique_ptr<BoundProgram>, kStages> stages_;
   std::array<ModelOutputs, kStages> outputs_;
+  std::vector<double> told_;  // of a step: the loss of every micro-batch, then the gradient norm of every emulated rank
 };
 
 }  // namespace fairway

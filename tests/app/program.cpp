@@ -25,9 +25,11 @@ std::string Outcome::text() const {
          err;
 }
 
-Child::Child(const Args& args) : out_(memfd_create("out", MFD_CLOEXEC)), err_(memfd_create("err", MFD_CLOEXEC)) {
+Child::Child(const Args& args, const Args& launcher)
+    : out_(memfd_create("out", MFD_CLOEXEC)), err_(memfd_create("err", MFD_CLOEXEC)) {
   std::vector<char*> argv;
   std::string program = FAIRWAY_PROGRAM;
+  for (const std::string& arg : launcher) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(program.data());
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
@@ -37,7 +39,7 @@ Child::Child(const Args& args) : out_(memfd_create("out", MFD_CLOEXEC)), err_(me
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(out_, STDOUT_FILENO);
   ::dup2(err_, STDERR_FILENO);
-  ::execv(argv[0], argv.data());
+  ::execvp(argv[0], argv.data());
   ::_exit(127);
 }
 

@@ -19,12 +19,14 @@ struct Outcome {
 // A child that runs while the test goes on. It is killed after two minutes, so that a hang fails instead of waiting for ever.
 class Child {
  public:
-  explicit Child(const Args& args);
+  // `launcher` is put before the program: mpirun and its flags.
+  explicit Child(const Args& args, const Args& launcher = {});
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   void send(int signal) const;
+  pid_t pid() const { return pid_; }
   bool running();
   Outcome wait();
 

@@ -1,0 +1,61 @@
+#include "train/share_run.h"
+
+#include <array>
+#include <cstring>
+
+namespace fairway {
+namespace {
+
+struct Header {
+  int64_t found = 0, step = 0, snapshots = 0, loader_bytes = 0;
+  int64_t looped = 0, fake_quant = 0;
+  double elapsed = 0;
+};
+
+template <class T>
+Tensor bytes_of(T* data, size_t count) {
+  return make_view(data, {{static_cast<int64_t>(count * sizeof(T))}, DType::u8});
+}
+
+}  // namespace
+
+std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer& trainer, const std::string& recipe_hash) {
+  Communicator& comm = trainer.comm();
+  std::optional<RunState> state;
+  if (comm.root()) state = load_checkpoint(folder, trainer, recipe_hash);
+  if (comm.size() == 1) return state;
+  Header header;
+  if (state)
+    header = {1,
+              state->step,
+              state->snapshots,
+              static_cast<int64_t>(state->loader.size()),
+              state->stage.looped,
+              state->stage.fake_quant,
+              state->elapsed};
+  comm.broadcast(bytes_of(&header, 1));
+  if (header.found == 0) return std::nullopt;
+  if (!state) {
+    state = RunState{.step = header.step,
+                     .elapsed = header.elapsed,
+                     .stage = {header.looped != 0, header.fake_quant != 0},
+                     .snapshots = header.snapshots};
+    state->loader.resize(static_cast<size_t>(header.loader_bytes));
+  }
+  comm.broadcast(bytes_of(state->loader.data(), state->loader.size()));
+  comm.broadcast(trainer.params().flat_values());
+  if (trainer.averager().ema()) comm.broadcast(trainer.averager().ema());
+  if (trainer.averager().swa()) comm.broadcast(trainer.averager().swa());
+  trainer.averager().restore_snapshots(state->snapshots);
+  trainer.optimizer().share_state();
+  return state;
+}
+
+Verdict agree(Communicator& comm, const Verdict& mine) {
+  if (comm.size() == 1) return mine;
+  std::array<double, 3> told{comm.root() ? mine.elapsed : 0, mine.stop ? 1.0 : 0, comm.root() && mine.checkpoint ? 1.0 : 0};
+  comm.all_reduce(told);
+  return {.elapsed = told[0], .stop = told[1] > 0, .checkpoint = told[2] > 0};
+}
+
+}  // namespace fairway

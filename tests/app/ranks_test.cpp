@@ -1,0 +1,197 @@
+// Runs of several processes: the same bytes as one, across kills of any rank and resumes with another number of them; failures
+// end all ranks with one sentence. Needs mpirun and a program with MPI; skipped, saying so, without.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "app/world.h"
+#include "base/rng.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+Args ranks(int count) { return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-n", std::to_string(count)}; }
+
+size_t occurrences(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// The processes whose parent is `parent`, in rising order: mpirun starts rank 0 first.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = contents(entry.path() / "stat");
+    const size_t end = stat.rfind(')');
+    if (end != std::string::npos && std::atoi(stat.c_str() + end + 4) == parent) out.push_back(std::atoi(name.c_str()));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Waits until mpirun has started them all.
+std::vector<pid_t> ranks_of(Child& mpirun, size_t count) {
+  std::vector<pid_t> all;
+  while (all.size() < count && mpirun.running()) all = children_of(mpirun.pid());
+  return all;
+}
+
+// Gone, or dead and waiting for a parent to notice.
+bool ended(pid_t pid) {
+  for (int tries = 0; tries < 1000; ++tries, ::usleep(10000)) {
+    const std::string stat = contents(fs::path("/proc") / std::to_string(pid) / "stat");
+    const size_t end = stat.rfind(')');
+    if (end == std::string::npos || stat[end + 2] == 'Z' || stat[end + 2] == 'X') return true;
+  }
+  return false;
+}
+
+class Ranks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "mpirun is not installed (openmpi-bin)";
+    if (!run_json({"doctor"})["mpi"].get<bool>()) GTEST_SKIP() << "this program was built without MPI (libopenmpi-dev)";
+    setenv("FAIRWAY_WATCHDOG_SECONDS", "3", 1);
+    make_data(scratch_ / "data");
+  }
+  void TearDown() override { unsetenv("FAIRWAY_WATCHDOG_SECONDS"); }
+
+  // Four emulated ranks with one micro-batch each.
+  Args train(const std::string& run, int steps, const Args& more = {}) const {
+    Args args{"--steps",   std::to_string(steps),
+              "--set",     "train.emulated_world=4",
+              "--set",     "train.checkpoint_every=3",
+              "--set",     "train.validate_every=6",
+              "--threads", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    return train_smoke(scratch_ / "data", scratch_ / run, args);
+  }
+  RunBytes straight(int steps) {
+    const Outcome made = run_program(train("straight", steps));
+    EXPECT_EQ(made.status, 0) << made.text();
+    return bytes_of_run(scratch_ / "straight");
+  }
+  size_t records(const std::string& run) const {
+    const std::string text = contents(scratch_ / run / "metrics.jsonl");
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+  void wait_for_records(Child& child, const std::string& run, size_t count) const {
+    while (child.running() && records(run) < count) ::usleep(500);
+  }
+
+  ScratchFolder scratch_;
+};
+
+TEST_F(Ranks, AnyNumberOfThemGivesTheSameBytes) {
+  const RunBytes want = straight(12);
+  for (int count : {1, 2, 4}) {
+    const std::string run = "ranks" + std::to_string(count);
+    const Outcome made = Child(train(run, 12, {"--json"}), ranks(count)).wait();
+    ASSERT_EQ(made.status, 0) << made.text();
+    expect_same(bytes_of_run(scratch_ / run), want, std::to_string(count) + " ranks");
+    EXPECT_EQ(occurrences(made.out, "\"steps\":12"), 1U) << made.text();  // rank 0 alone prints
+    EXPECT_EQ(occurrences(made.err, "step 12/12:"), 1U) << made.text();
+  }
+}
+
+TEST_F(Ranks, KillsOfRandomRanksEndTheRunAndItResumesExactly) {
+  constexpr int kSteps = 150, kKills = 10;
+  const RunBytes want = straight(kSteps);
+  fairway::Rng rng(7);
+  int kills = 0;
+  for (size_t goal = 0; kills < kKills; ++kills) {
+    const int count = kills % 3 == 2 ? 4 : 2;
+    Child child(train("killed", kSteps, {"--resume"}), ranks(count));
+    goal += 1 + rng.below(8);  // of 175 records: no life gets to the end before it is killed
+    wait_for_records(child, "killed", goal);
+    ::usleep(static_cast<unsigned>(rng.below(20000)));
+    const std::vector<pid_t> all = ranks_of(child, static_cast<size_t>(count));  // records of the life before may have sufficed
+    ASSERT_EQ(all.size(), static_cast<size_t>(count)) << child.wait().text();
+    ::kill(all[rng.below(all.size())], SIGKILL);
+    const auto killed = std::chrono::steady_clock::now();
+    const Outcome outcome = child.wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(30));
+    EXPECT_NE(outcome.status, 0) << outcome.text();
+    for (const pid_t pid : all) EXPECT_TRUE(ended(pid)) << "rank with pid " << pid << " is still there";
+  }
+  const Outcome ended = run_program(train("killed", kSteps, {"--resume"}));
+  ASSERT_EQ(ended.status, 0) << ended.text();
+  expect_same(bytes_of_run(scratch_ / "killed"), want, "after the kills");
+}
+
+TEST_F(Ranks, AStoppedRankEndsTheRun) {
+  Child child(train("stopped", 100000), ranks(2));
+  wait_for_records(child, "stopped", 4);
+  const std::vector<pid_t> all = ranks_of(child, 2);
+  ASSERT_EQ(all.size(), 2U) << child.wait().text();
+  ::kill(all[1], SIGSTOP);
+  const auto stopped = std::chrono::steady_clock::now();
+  const Outcome outcome = child.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - stopped, std::chrono::seconds(30));
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_EQ(occurrences(outcome.err, "rank 1 does not answer"), 1U) << outcome.text();
+}
+
+TEST_F(Ranks, AStopSignalSavesAndAnotherNumberGoesOn) {
+  const RunBytes want = straight(40);
+  Child child(train("signal", 40), ranks(2));
+  wait_for_records(child, "signal", 5);
+  child.send(SIGUSR1);  // mpirun hands it on to the ranks
+  const Outcome stopped = child.wait();
+  ASSERT_EQ(stopped.status, 130) << stopped.text();
+  EXPECT_EQ(occurrences(stopped.err, "saved after step"), 1U) << stopped.text();
+  const Outcome ended = Child(train("signal", 40, {"--resume"}), ranks(4)).wait();
+  ASSERT_EQ(ended.status, 0) << ended.text();
+  expect_same(bytes_of_run(scratch_ / "signal"), want, "after the signal");
+}
+
+TEST_F(Ranks, BadInputIsToldOnce) {
+  const Outcome odd = Child(train("odd", 5), ranks(3)).wait();
+  EXPECT_EQ(odd.status, 2) << odd.text();
+  EXPECT_EQ(occurrences(odd.err, "fairway: "), 1U) << odd.text();
+  EXPECT_THAT(odd.err, HasSubstr("3 processes cannot share train.emulated_world = 4"));
+  const Outcome unknown = Child({"train", "smoke", "--no-such-flag"}, ranks(2)).wait();
+  EXPECT_EQ(unknown.status, 2) << unknown.text();
+  EXPECT_EQ(occurrences(unknown.err, "--no-such-flag"), 1U) << unknown.text();
+  const Outcome other = Child({"recipes"}, ranks(2)).wait();
+  EXPECT_EQ(other.status, 2) << other.text();
+  EXPECT_EQ(occurrences(other.err, "fairway recipes works in one process"), 1U) << other.text();
+}
+
+// Rank 1 alone is given a recipe that does not exist.
+TEST_F(Ranks, OneRanksErrorEndsAllWithItsSentence) {
+  Args launcher = ranks(1);
+  launcher.push_back(FAIRWAY_PROGRAM);
+  const Args good = train("lone", 100000);
+  launcher.insert(launcher.end(), good.begin(), good.end());
+  launcher.insert(launcher.end(), {":", "-n", "1"});
+  Args bad = train("lone", 100000);
+  bad[1] = "no-such-recipe";
+  const Outcome outcome = Child(bad, launcher).wait();
+  EXPECT_EQ(outcome.status, 2) << outcome.text();
+  EXPECT_EQ(occurrences(outcome.err, "fairway: "), 1U) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("no-such-recipe"));
+}
+
+TEST_F(Ranks, TorchrunsVariablesAreRefusedWithAWayOut) {
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("RANK", "0", 1);
+  const Outcome outcome = run_program(train("torchrun", 5));
+  unsetenv("WORLD_SIZE");
+  unsetenv("RANK");
+  EXPECT_EQ(outcome.status, 2) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("WORLD_SIZE = 2"));
+  EXPECT_THAT(outcome.err, HasSubstr("mpirun -n 2"));
+}
+
+}  // namespace
