@@ -148,6 +148,7 @@ void add_bench(CLI::App& program) {
   ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);
   add_pack_bench(*bench);
+  add_scaling_bench(*bench);
 }
 
 }  // namespace fairway::app

@@ -1,0 +1,202 @@
+#include "bench/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "optim/gradient_layout.h"
+
+namespace fairway::bench {
+namespace {
+
+// NVLink 4 carries 450 GB/s each way; collectives of tens of megabytes reach about 350 with 20 us to begin. Copy rates: 4.24
+// TB/s was measured on the H200, the H100's is the same share of its 3.35 TB/s.
+const Gpu kGpus[] = {{"h100", 2.96, 350, 20, 650, 5, 132}, {"h200", 4.24, 350, 20, 650, 5, 132}};
+
+// PyTorch's forward and backward of pr1105, 98,304 tokens on one H200, in ms: 80.25 ms a step of which 33.7 % attention, 11.2 %
+// fused MLP, 25 % other products, and the rest less the optimizer's 7.2 ms elementwise.
+struct PassTable {
+  double attention = 27.0, products = 29.1, elementwise = 17.0, tokens = 98304, copy_tb_per_s = 4.24;
+};
+constexpr int kPublishedReductions = 55;         // replicated tensors, each reduced by itself
+constexpr double kFrameworkCallUs = 25;          // host time of one blocking collective or grouped optimizer call
+constexpr double kFrameworkOptimizerCalls = 60;  // AdamW, EMA, clip and apply as grouped calls
+constexpr double kTile = 128, kBf16 = 2, kReplicatedBytes = 2.2;  // of an element: most are bf16, some fp32
+
+double products_per_token(const Recipe& recipe) {
+  const ModelRecipe& m = recipe.model;
+  const double d = static_cast<double>(m.dim), kv = d * static_cast<double>(m.kv_heads) / static_cast<double>(m.heads);
+  return static_cast<double>(m.layers) * (2 * d * d + 2 * d * kv + 2 * d * static_cast<double>(m.mlp_hidden)) +
+         d * static_cast<double>(m.vocab);
+}
+
+double copy_ms(double bytes, const Gpu& gpu) { return bytes / gpu.copy_tb_per_s * 1e-9; }
+
+// One product of a batch of matrices: limited by the tiles it has, or by launching it.
+double product_ms(double batch, double m, double n, double k, const Gpu& gpu) {
+  const double tiles = batch * std::ceil(m / kTile) * std::ceil(n / kTile);
+  const double fill = std::min(1.0, tiles / gpu.multiprocessors);
+  return std::max(gpu.launch_us * 1e-3, 2 * batch * m * n * k / (gpu.gemm_tflops * fill) * 1e-9);
+}
+
+double newton_schulz_ms(const ShardedBank& bank, int steps, const Gpu& gpu) {
+  const auto batch = static_cast<double>(bank.shard);
+  const double s = static_cast<double>(std::min(bank.shape[1], bank.shape[2])),
+               l = static_cast<double>(std::max(bank.shape[1], bank.shape[2]));
+  const double momentum = std::max(2 * gpu.launch_us * 1e-3, copy_ms(5 * kBf16 * batch * s * l, gpu));
+  return momentum +
+         steps * (product_ms(batch, s, s, l, gpu) + product_ms(batch, s, s, s, gpu) + product_ms(batch, s, l, s, gpu));
+}
+
+// The two lanes.
+class Lanes {
+ public:
+  explicit Lanes(const Gpu& gpu) : gpu_(gpu) {}
+  void work(double ms) { kernels_ += ms; }
+  size_t start(const std::string& name, double bytes, double ready) {
+    const double begin = std::max(links_, ready);
+    links_ = begin + gpu_.link_latency_us * 1e-3 + bytes / gpu_.link_gb_per_s * 1e-6;
+    out.collectives.push_back({name, bytes, begin, links_, 0});
+    return out.collectives.size() - 1;
+  }
+  size_t start(const std::string& name, double bytes) { return start(name, bytes, kernels_); }
+  void wait(size_t id) {
+    Collective& at = out.collectives[id];
+    at.exposed_ms = std::max(0.0, at.end_ms - kernels_);  // also what it waited for the link itself
+    kernels_ = std::max(kernels_, at.end_ms);
+  }
+  double now() const { return kernels_; }
+  StepModel out;
+
+ private:
+  const Gpu& gpu_;
+  double kernels_ = 0, links_ = 0;
+};
+
+double wire_bytes(int64_t elements, int ranks, double size) {
+  return static_cast<double>(elements) / ranks * (ranks - 1) * size;
+}
+
+// The largest bank leaves first, then the replicated gradients, whose update fills the time until that bank has come.
+std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout, const ScalingInputs& inputs) {
+  const double pack = 2 * wire_bytes(layout.pack, inputs.ranks, kReplicatedBytes);
+  std::vector<size_t> banks;
+  size_t replicated = 0;
+  for (const ShardedBank& bank : layout.matrices) {
+    banks.push_back(lanes.start("reduce-scatter " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, kBf16)));
+    if (banks.size() == 1 && inputs.schedule == Schedule::packed) replicated = lanes.start("all-reduce replicated", pack);
+  }
+  if (inputs.schedule == Schedule::packed) {
+    lanes.wait(replicated);
+    return banks;
+  }
+  for (int i = 0; i < kPublishedReductions; ++i) {
+    lanes.work(kFrameworkCallUs * 1e-3);
+    lanes.wait(lanes.start("all-reduce of one tensor", pack / kPublishedReductions));
+  }
+  return banks;
+}
+
+// Reductions that leave layer by layer while the backward pass, two thirds of the passes, goes on.
+std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, const Recipe& recipe, const ScalingInputs& inputs,
+                                double passes) {
+  double bytes = 0;
+  for (const ShardedBank& bank : layout.matrices) bytes += wire_bytes(bank.padded, inputs.ranks, kBf16);
+  const auto layers = static_cast<double>(recipe.model.layers);
+  std::vector<size_t> ids;
+  for (int64_t layer = recipe.model.layers - 1; layer >= 0; --layer) {
+    const double ready = passes * (1 + 2 * (layers - static_cast<double>(layer)) / layers) / 3;
+    ids.push_back(lanes.start("reduce-scatter layer " + std::to_string(layer), bytes / layers, ready));
+  }
+  return ids;
+}
+
+void update_banks(Lanes& lanes, const GradientLayout& layout, const std::vector<size_t>& reductions, const Gpu& gpu,
+                  const ScalingInputs& inputs) {
+  constexpr int kSteps = 5;
+  size_t before = 0;
+  const ShardedBank* waiting = nullptr;
+  const auto apply = [&] {
+    lanes.wait(before);
+    lanes.work(copy_ms(static_cast<double>(waiting->shape.numel()) * (4 + 4 + kBf16), gpu));
+  };
+  for (size_t i = 0; i < layout.matrices.size(); ++i) {
+    const ShardedBank& bank = layout.matrices[i];
+    lanes.wait(reductions[std::min(i, reductions.size() - 1)]);
+    lanes.work(newton_schulz_ms(bank, kSteps, gpu));
+    const size_t gather = lanes.start("all-gather " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, kBf16));
+    if (waiting != nullptr) apply();
+    waiting = &bank;
+    before = gather;
+  }
+  if (waiting != nullptr) apply();
+}
+
+}  // namespace
+
+Gpu find_gpu(const std::string& name) {
+  for (const Gpu& gpu : kGpus) {
+    if (gpu.name == name) return gpu;
+  }
+  throw InputError("--gpu " + name + ": expected h100 or h200");
+}
+
+Schedule find_schedule(const std::string& name) {
+  for (Schedule schedule : {Schedule::published, Schedule::packed, Schedule::early}) {
+    if (name_of(schedule) == name) return schedule;
+  }
+  throw InputError("--schedule " + name + ": expected published, packed or early");
+}
+
+std::string name_of(Schedule schedule) {
+  return schedule == Schedule::published ? "published" : schedule == Schedule::packed ? "packed" : "early";
+}
+
+double published_passes_ms(const Recipe& recipe, const Gpu& gpu, double tokens) {
+  static const Recipe measured = load_recipe("pr1105");
+  const PassTable table;
+  const double layers = static_cast<double>(recipe.model.layers) / static_cast<double>(measured.model.layers);
+  const double width = static_cast<double>(recipe.model.dim) / static_cast<double>(measured.model.dim);
+  const double products = products_per_token(recipe) / products_per_token(measured);
+  return tokens / table.tokens *
+         (table.attention * layers * width + table.products * products +
+          table.elementwise * layers * width * table.copy_tb_per_s / gpu.copy_tb_per_s);
+}
+
+StepModel model_step(const Recipe& recipe, const Gpu& gpu, const ScalingInputs& inputs) {
+  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+  const GradientLayout layout = gradient_layout(recipe, params, inputs.ranks);
+  const auto elements = static_cast<double>(params.flat_values().numel());
+  Lanes lanes(gpu);
+  const double passes = inputs.passes_ms > 0 ? inputs.passes_ms : published_passes_ms(recipe, gpu, inputs.tokens);
+  std::vector<size_t> reductions;
+  if (inputs.schedule == Schedule::early) reductions = start_early(lanes, layout, recipe, inputs, passes);
+  lanes.work(passes);
+  lanes.work(copy_ms(elements * (4 + 4 + kBf16), gpu));  // norm, and the clipped gradient as bf16
+  if (inputs.schedule == Schedule::early) {
+    std::reverse(reductions.begin(), reductions.end());  // a bank is whole when its first layer's slice has come
+    lanes.wait(lanes.start("all-reduce replicated", 2 * wire_bytes(layout.pack, inputs.ranks, kReplicatedBytes)));
+  } else {
+    reductions = start_reductions(lanes, layout, inputs);
+  }
+  lanes.work(std::max(4 * gpu.launch_us * 1e-3, copy_ms(static_cast<double>(layout.pack) * 20, gpu)));  // AdamW
+  if (inputs.schedule == Schedule::published) lanes.work(kFrameworkOptimizerCalls * kFrameworkCallUs * 1e-3);
+  update_banks(lanes, layout, reductions, gpu, inputs);
+  lanes.work(copy_ms(elements * 12, gpu));  // EMA
+  StepModel& out = lanes.out;
+  out.step_ms = lanes.now();
+  out.passes_ms = passes;
+  for (const Collective& c : out.collectives) {
+    out.wire_ms += c.end_ms - c.start_ms;
+    out.exposed_ms += c.exposed_ms;
+  }
+  out.optimizer_ms = out.step_ms - passes - out.exposed_ms;
+  return out;
+}
+
+const std::vector<Anchor>& published_steps() {
+  static const std::vector<Anchor> steps{{"pr1105-early", 83.5}, {"pr1105", 87.7}};
+  return steps;
+}
+
+}  // namespace fairway::bench

@@ -1,0 +1,62 @@
+// The model of a step on several GPUs: its bytes are those of the optimizer, its order of schedules is sane, and it comes near
+// the published steps it was not made from.
+#include "bench/scaling.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "optim/gradient_layout.h"
+
+namespace fairway::bench {
+namespace {
+
+TEST(Scaling, ComesNearThePublishedSteps) {
+  for (const Anchor& anchor : published_steps()) {
+    const StepModel model = model_step(load_recipe(anchor.recipe), find_gpu("h100"), {});
+    EXPECT_NEAR(model.step_ms / anchor.published_ms, 1, 0.05) << anchor.recipe;
+  }
+}
+
+TEST(Scaling, SendsTheBytesOfTheOptimizer) {
+  const Recipe recipe = load_recipe("pr1105");
+  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+  const StepTraffic want = step_traffic(gradient_layout(recipe, params, 8), 8, 2);
+  for (Schedule schedule : {Schedule::published, Schedule::packed, Schedule::early}) {
+    const StepModel model = model_step(recipe, find_gpu("h100"), {.schedule = schedule});
+    double banks = 0;
+    for (const Collective& c : model.collectives) banks += c.name.starts_with("all-reduce") ? 0 : c.bytes;
+    EXPECT_NEAR(banks, static_cast<double>(want.reduce_scatter + want.all_gather), 1) << name_of(schedule);
+  }
+}
+
+TEST(Scaling, BetterSchedulesAreNotSlower) {
+  const Recipe recipe = load_recipe("pr1105");
+  const auto step = [&](Schedule schedule, const char* gpu) {
+    return model_step(recipe, find_gpu(gpu), {.schedule = schedule});
+  };
+  for (const char* gpu : {"h100", "h200"}) {
+    EXPECT_LT(step(Schedule::packed, gpu).step_ms, step(Schedule::published, gpu).step_ms);
+    EXPECT_LE(step(Schedule::early, gpu).step_ms, step(Schedule::packed, gpu).step_ms);
+    for (Schedule schedule : {Schedule::published, Schedule::packed, Schedule::early}) {
+      const StepModel model = step(schedule, gpu);
+      EXPECT_GE(model.hidden(), 0) << name_of(schedule);
+      EXPECT_LE(model.hidden(), 1) << name_of(schedule);
+      EXPECT_GE(model.step_ms, model.passes_ms + model.exposed_ms) << name_of(schedule);
+    }
+  }
+  EXPECT_LT(step(Schedule::packed, "h200").step_ms, step(Schedule::packed, "h100").step_ms);
+}
+
+TEST(Scaling, MeasuredPassesTakeThePlaceOfTheTable) {
+  const StepModel model = model_step(load_recipe("pr1105"), find_gpu("h200"), {.passes_ms = 50, .schedule = Schedule::packed});
+  EXPECT_EQ(model.passes_ms, 50);
+  EXPECT_LT(model.step_ms, 60);
+}
+
+TEST(Scaling, RefusesUnknownNames) {
+  EXPECT_THROW(find_gpu("v100"), InputError);
+  EXPECT_THROW(find_schedule("late"), InputError);
+}
+
+}  // namespace
+}  // namespace fairway::bench
