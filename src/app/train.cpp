@@ -100,7 +100,13 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
   SizeForecast forecast(recipe, machine.queue);
-  options.forecast_bytes = [&](const Tensor& weights) { return static_cast<double>(forecast.bytes(weights)); };
+  options.forecast_bytes = [&](const Tensor& weights) {
+    try {
+      return static_cast<double>(forecast.bytes(weights));
+    } catch (const InputError&) {  // weights that no grid takes have no size; what is wrong with them is the loop's to say
+      return 0.0;
+    }
+  };
   std::optional<OnlineBesideTraining> online;
   if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
   const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
