@@ -27,7 +27,8 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
 
 int run(int argc, char** argv) {
   using namespace fairway::app;
-  CLI::App program{"Fairway trains, averages and scores the best language model for a byte and clock budget."};
+  CLI::App program{
+      "Fairway trains, averages, quantizes, packs and scores the best language model for a byte and clock budget."};
   program.name("fairway");
   program.require_subcommand(1);
   program.set_version_flag("--version", "fairway " FAIRWAY_VERSION);

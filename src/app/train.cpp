@@ -1,4 +1,4 @@
-// `fairway train` and `fairway run`.
+// `fairway train`.
 #include <fmt/core.h>
 #include <sched.h>
 
@@ -95,8 +95,9 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
-                       .measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); },
                        .started = kProcessStart};
+  if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
+    options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
   SizeForecast forecast(recipe, machine.queue);
@@ -114,11 +115,13 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   return summary.interrupted ? 130 : 0;
 }
 
-void add_one(CLI::App& program, const std::string& name, const std::string& help) {
+}  // namespace
+
+void add_train(CLI::App& program) {
   constexpr int64_t kMost = 1'000'000'000'000;
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* command =
-      add_command(program, name, help, [flags](const CommonFlags& common) { return run_train(common, *flags); });
+  CLI::App* command = add_command(program, "train", "train a recipe and average its weights",
+                                  [flags](const CommonFlags& common) { return run_train(common, *flags); });
   command->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->data, "folder of shards")->required();
   command->add_option("--out", flags->out, "folder of the run")->required();
@@ -128,9 +131,5 @@ void add_one(CLI::App& program, const std::string& name, const std::string& help
   command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
   command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
 }
-
-}  // namespace
-
-void add_train(CLI::App& program) { add_one(program, "train", "train a recipe and average its weights"); }
 
 }  // namespace fairway::app

@@ -55,7 +55,7 @@ class Loop {
   std::string position() const {
     return by_steps() ? fmt::format("{}/{}", progress_.step, progress_.total_steps) : fmt::format("{}", progress_.step);
   }
-  void show_progress(double loss, double seconds);
+  void show_progress(double loss);
   double flops_per_second(double tokens_per_second) const;
   TrainSummary summary() const;
 
@@ -190,10 +190,10 @@ void Loop::after_step(const StepRecord& record, double seconds) {
     folder_.log(fmt::format("step:{} train_loss:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(), record.loss,
                             progress_.elapsed * 1e3, progress_.elapsed * 1e3 / static_cast<double>(progress_.step)));
   }
-  if (line_.due() || progress_.finished()) show_progress(record.loss, seconds);
+  if (line_.due() || progress_.finished()) show_progress(record.loss);
 }
 
-void Loop::show_progress(double loss, double) {
+void Loop::show_progress(double loss) {
   const double rate = static_cast<double>(recipe_.train.batch_tokens) / smooth_seconds_;
   const double left = by_steps() ? static_cast<double>(progress_.total_steps - progress_.step) * smooth_seconds_
                                  : progress_.budget - progress_.elapsed;

@@ -46,7 +46,9 @@ void cut_log(const fs::path& path, int64_t step) {
       break;
     const size_t at = line.find("step:");
     const int64_t told = at == std::string::npos ? 0 : std::strtoll(line.c_str() + at + 5, nullptr, 10);
-    if (told > step || (told == step && line.find("val_loss:") != std::string::npos)) break;
+    // Validations and switches of a stage are told after the checkpoint of their step.
+    const bool after = line.find("val_loss:") != std::string::npos || line.find(":enabled ") != std::string::npos;
+    if (told > step || (told == step && after)) break;
     kept += line + "\n";
   }
   if (in.is_open()) write_file_atomic(path, kept);

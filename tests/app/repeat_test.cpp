@@ -88,6 +88,21 @@ TEST(Resume, OfAFinishedRunChangesNothing) {
   expect_same(bytes_of_run(scratch / "run"), want, "resumed once more");
 }
 
+// The switch is told after the checkpoint of its step, so the resumed run tells it again; the log must not hold it twice.
+TEST(Resume, AtTheStepOfAStageSwitchTellsItOnce) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  const Args length{"--steps", "12", "--set", "train.checkpoint_every=6", "--set", "model.loop.at_fraction=0.5"};
+  ASSERT_EQ(run_program(train_smoke(scratch / "data", scratch / "run", length)).status, 0);
+  const RunBytes want = bytes_of_run(scratch / "run");
+  ASSERT_NE(want.log.find("layer_loop:enabled step:6"), std::string::npos) << want.log;
+  fs::remove(scratch / "run" / "checkpoint" / "latest.safetensors");
+  const Outcome again = run_program(with(train_smoke(scratch / "data", scratch / "run", length), {"--resume"}));
+  ASSERT_EQ(again.status, 0) << again.text();
+  EXPECT_NE(again.err.find("resuming after step 6"), std::string::npos) << again.text();
+  expect_same(bytes_of_run(scratch / "run"), want, "resumed at the switch");
+}
+
 TEST(Resume, AfterAStopSignalEqualsAnUninterruptedRun) {
   const ScratchFolder scratch;
   make_data(scratch / "data");
