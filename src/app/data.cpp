@@ -81,7 +81,8 @@ void add_inspect(CLI::App& parent) {
                                                   {"sampled_tokens", r.sampled_tokens},
                                                   {"sampled_documents", r.sampled_documents}},
                                                  r.text);
-                                    return r.problems.empty() ? 0 : 1;
+                                    for (const std::string& problem : r.problems) fmt::print(stderr, "fairway: {}\n", problem);
+                                    return r.problems.empty() ? 0 : 2;  // shards that no other command would take
                                   });
   command->add_option("DIR", *folder, "folder of shards")->required();
   command->add_option("--sample", options->sample_tokens, "tokens to look at (0: all)")->capture_default_str();

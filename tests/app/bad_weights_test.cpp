@@ -190,6 +190,9 @@ TEST(BadText, IsRefusedByTheDataCommands) {
   expect_refused({"data", "train-tokenizer", scratch / "none.txt", "--vocab", "400", "--out", scratch / "m"}, {"none.txt"});
   expect_refused({"data", "train-tokenizer", scratch / "empty.txt", "--vocab", "400", "--out", scratch / "m"}, {"no text"});
   expect_refused({"data", "inspect", scratch / "nowhere"}, {"nowhere"});
+  std::filesystem::create_directories(scratch / "cut");
+  put_file(scratch / "cut" / "fineweb_train_000000.bin", std::string(500, 'x'));
+  expect_refused({"data", "inspect", scratch / "cut"}, {"fineweb_train_000000.bin"});
 }
 
 }  // namespace
