@@ -168,7 +168,28 @@ class Audit {
     for (const int64_t windows : {1, 3}) {
       if (!wrong) wrong = check_same_prefix(truth_, runs_.run_with_batch(input_.stream, windows), truth_.targets() + 1);
     }
-    note("T9", "batches and threads change nothing", wrong, "repeated, on 1 and 3 threads, 1 and 3 windows at once: same bits");
+    std::string detail = "repeated, on 1 and 3 threads, 1 and 3 windows at once";
+    if (!wrong) wrong = ranks(detail);
+    note("T9", "ranks, batches and threads change nothing", wrong, detail);
+  }
+
+  // The merged shares must be the records and pass the tests of a single run; where state goes from chunk to chunk or from
+  // document to document there are no shares to merge.
+  Finding ranks(std::string& detail) {
+    if (!can_share(input_.settings)) {
+      detail += ": same bits; scored by one rank, since state goes through the stream";
+      return std::nullopt;
+    }
+    for (const int64_t ranks : {2, 8}) {
+      const ScoreLedger merged = runs_.run_in_shares(input_.stream, ranks);
+      Finding wrong = check_coverage(merged);
+      if (!wrong) wrong = check_update_order(merged);
+      if (!wrong) wrong = check_same_prefix(truth_, merged, truth_.targets() + 1);
+      if (!wrong && records_hash(merged) != records_hash(truth_)) wrong = "state versions differ";
+      if (wrong) return fmt::format("shares of {} ranks: {}", ranks, *wrong);
+    }
+    detail += ", shares of 2 and 8 ranks: same bits";
+    return std::nullopt;
   }
 
   void controls() {

@@ -29,6 +29,16 @@ ScoreLedger AuditRuns::run_with_batch(std::span<const uint16_t> stream, int64_t 
   return run(*make_evaluator(input_->model, settings, input_->context), stream, {});
 }
 
+ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t ranks) {
+  ScoreLedger whole = make_ledger(stream, settings_);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    ScoreLedger share = make_ledger(stream, settings_);
+    make_evaluator(input_->model, settings_, input_->context)->run_share(share, rank, ranks, {});
+    whole.merge(share);
+  }
+  return whole;
+}
+
 Finding AuditRuns::future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation) {
   const std::vector<uint16_t> changed = mutate(truth.stream(), cut, mutation, input_->model.recipe.model, input_->seed);
   return check_same_prefix(truth, run(changed), cut);

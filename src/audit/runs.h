@@ -15,6 +15,8 @@ class AuditRuns {
   ScoreLedger run(std::span<const uint16_t> stream, std::span<const int64_t> captured = {});
   ScoreLedger run_on_threads(std::span<const uint16_t> stream, int threads);
   ScoreLedger run_with_batch(std::span<const uint16_t> stream, int64_t windows);
+  // As so many ranks would, each with an evaluator and a ledger of its own, merged.
+  ScoreLedger run_in_shares(std::span<const uint16_t> stream, int64_t ranks);
 
   Finding future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation);        // T2
   Finding target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement);  // T3

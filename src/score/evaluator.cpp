@@ -18,6 +18,14 @@ bool is_stateless(const ScoreSettings& settings) {
   }
 }
 
+bool can_share(const ScoreSettings& settings) {
+  return settings.control == NegativeControl::none && (is_stateless(settings) || settings.score.mode == ScoreMode::ngram);
+}
+
+void Evaluator::run_share(ScoreLedger&, int64_t, int64_t, const ScoreProgress&) {
+  FAIRWAY_ASSERT(false, "this mode's windows cannot be shared among ranks");
+}
+
 ScoreLedger make_ledger(std::span<const uint16_t> stream, const ScoreSettings& settings) {
   return is_legal(settings) ? ScoreLedger(stream) : ScoreLedger::unsafe_for_negative_control(stream);
 }

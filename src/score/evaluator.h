@@ -30,6 +30,7 @@ struct ScoreSettings {
 
 bool is_legal(const ScoreSettings& settings);
 bool is_stateless(const ScoreSettings& settings);  // no target's score depends on what was scored before it
+bool can_share(const ScoreSettings& settings);     // stateless, or with a state that every rank can make from the tokens before
 
 // Where the weights come from: called at the start of every run, so that no run sees what an earlier one has learned.
 using WeightLoader = std::function<void(ParamStore&)>;
@@ -53,6 +54,9 @@ class Evaluator {
   virtual ~Evaluator() = default;
   // Scores every target of the ledger's stream. The ledger is new.
   virtual void run(ScoreLedger& ledger, const ScoreProgress& progress) = 0;
+  // What rank `rank` of `ranks` has to score, by share_of_windows(). The ledger is new and holds that share afterwards; merged
+  // in the order of the ranks, the shares are what run() writes, bit for bit. For modes that can_share().
+  virtual void run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress);
   // Seconds that `targets` would take, from timings of this machine on made-up tokens.
   virtual double estimate(int64_t targets) = 0;
 };

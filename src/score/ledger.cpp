@@ -12,6 +12,7 @@ ScoreLedger::ScoreLedger(std::span<const uint16_t> stream) : stream_(stream) {
   digest_.resize(targets);
   version_.resize(targets);
   times_.resize(targets);
+  share_end_ = static_cast<int64_t>(targets) + 1;
 }
 
 ScoreLedger ScoreLedger::unsafe_for_negative_control(std::span<const uint16_t> stream) {
@@ -30,28 +31,51 @@ void ScoreLedger::broken(const std::string& sentence) {
   broken_.push_back(sentence);
 }
 
-void ScoreLedger::score(int64_t first, std::span<const TargetScore> scores) {
-  for (size_t i = 0; i < scores.size(); ++i) {
-    const int64_t target = first + static_cast<int64_t>(i);
+void ScoreLedger::take_share(int64_t begin, int64_t end, int32_t version) {
+  FAIRWAY_ASSERT(events_.empty() && begin >= 1 && begin <= end && end <= targets() + 1, "a share is taken before any score");
+  share_begin_ = begin;
+  share_end_ = end;
+  state_version_ = version;
+}
+
+void ScoreLedger::merge(const ScoreLedger& share) {
+  FAIRWAY_ASSERT(share.targets() == targets(), "a share of another stream");
+  for (int64_t target = share.share_begin_; target < share.share_end_; ++target) {
     const size_t at = index(target);
-    if (times_[at] > 0) {
-      broken(fmt::format("target {} was scored a second time", target));
-      times_[at] = static_cast<uint8_t>(std::min(times_[at] + 1, 255));
-      continue;
-    }
-    nll_[at] = scores[i].nll;
-    digest_[at] = scores[i].digest;
-    version_[at] = state_version_;
-    times_[at] = 1;
-    ++scored_count_;
+    if (share.times_[at] > 0) write(target, {share.nll_[at], share.digest_[at]}, share.version_[at]);
   }
+  events_.insert(events_.end(), share.events_.begin(), share.events_.end());
+  broken_.insert(broken_.end(), share.broken_.begin(), share.broken_.end());
+  for (const auto& [target, values] : share.captures_)
+    if (!values.empty()) captures_[target] = values;
+  state_version_ = share.state_version_;
+}
+
+void ScoreLedger::write(int64_t target, const TargetScore& score, int32_t version) {
+  const size_t at = index(target);
+  if (target < share_begin_ || target >= share_end_)
+    return broken(fmt::format("target {} belongs to another rank's share", target));
+  if (times_[at] > 0) {
+    broken(fmt::format("target {} was scored a second time", target));
+    times_[at] = static_cast<uint8_t>(std::min(times_[at] + 1, 255));
+    return;
+  }
+  nll_[at] = score.nll;
+  digest_[at] = score.digest;
+  version_[at] = version;
+  times_[at] = 1;
+  ++scored_count_;
+}
+
+void ScoreLedger::score(int64_t first, std::span<const TargetScore> scores) {
+  for (size_t i = 0; i < scores.size(); ++i) write(first + static_cast<int64_t>(i), scores[i], state_version_);
   const auto end = first + static_cast<int64_t>(scores.size());
   note({EventKind::score, UpdateScope::stream, first, end, state_version_, state_version_});
 }
 
 ScoredTokens ScoreLedger::scored(int64_t begin, int64_t end) const {
   FAIRWAY_ASSERT(begin >= 1 && begin <= end && end <= targets() + 1, "tokens outside of the stream");
-  for (int64_t target = begin; target < end; ++target) {
+  for (int64_t target = std::max(begin, share_begin_); target < end; ++target) {
     if (!is_scored(target)) throw RuleBroken(fmt::format("target {} was asked for before it was scored", target));
   }
   return {begin, stream_.subspan(static_cast<size_t>(begin - 1), static_cast<size_t>(end - begin + 1))};

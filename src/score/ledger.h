@@ -60,6 +60,12 @@ class ScoreLedger {
   std::span<const uint16_t> stream() const { return stream_; }
   int64_t targets() const { return static_cast<int64_t>(nll_.size()); }  // T
 
+  // Makes this the ledger of one rank: targets [begin, end) are its to score, those before are scored by the ranks before it
+  // and count as scored, since no path leads back from this share to them. `version`: of the state where the share begins.
+  void take_share(int64_t begin, int64_t end, int32_t version);
+  // Records and events of a share that follows all merged before it.
+  void merge(const ScoreLedger& share);
+
   void score(int64_t first, std::span<const TargetScore> scores);  // targets first, first+1, …
   ScoredTokens scored(int64_t begin, int64_t end) const;           // RuleBroken unless all of them have been scored
   ScoredTokens unsafe_for_negative_control(int64_t begin, int64_t end) const;
@@ -83,11 +89,13 @@ class ScoreLedger {
 
  private:
   size_t index(int64_t target) const;
+  void write(int64_t target, const TargetScore& score, int32_t version);
   void broken(const std::string& sentence);
   void note(const ScoreEvent& event);
 
   std::span<const uint16_t> stream_;
   bool strict_ = true;
+  int64_t share_begin_ = 1, share_end_ = 0;  // targets [begin, end) are this ledger's; all of them but for a rank's
   std::vector<float> nll_;
   std::vector<uint64_t> digest_;
   std::vector<int32_t> version_;

@@ -1,5 +1,6 @@
 // Scores tilted towards tokens that repeated text suggests (scoring spec §2.7). Each target is scored, then learned from,
 // before the next one's hint is looked up.
+#include <algorithm>
 #include <cmath>
 
 #include "score/ngram_experts.h"
@@ -23,6 +24,16 @@ class NgramEvaluator final : public WindowedEvaluator {
   void reset() override {
     if (expert_) expert_->clear();
     if (published_) published_->clear();
+  }
+
+  // Every rank reads the text before its share by itself: one update, after which as many tokens are known as in one process.
+  void begin_share(ScoreLedger& ledger, int64_t first, int64_t end) override {
+    const auto known = static_cast<int32_t>(first - 1);
+    ledger.take_share(first, end, std::max(0, known - 1));
+    if (known == 0) return;
+    const ScoredTokens prefix = ledger.scored(1, first);
+    expert_->absorb(prefix);
+    ledger.updated(prefix, UpdateScope::stream);
   }
 
   void score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) override {

@@ -61,6 +61,18 @@ void WindowedEvaluator::run(ScoreLedger& ledger, const ScoreProgress& progress) 
   if (settings_.control == NegativeControl::double_count) score_tail_again(ledger);
 }
 
+void WindowedEvaluator::run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress) {
+  FAIRWAY_ASSERT(can_share(settings_), "this mode's windows cannot be shared among ranks");
+  start();
+  const WindowPlan plan = plan_of(ledger.targets());
+  const WindowShare share = share_of_windows(plan.count(), rank, ranks);
+  const auto first_of = [&](int64_t window) { return window < plan.count() ? plan.at(window).first : ledger.targets() + 1; };
+  begin_share(ledger, first_of(share.begin), first_of(share.end));
+  score_windows(ledger, share.begin, share.end, progress);
+}
+
+void WindowedEvaluator::begin_share(ScoreLedger& ledger, int64_t first, int64_t end) { ledger.take_share(first, end, 0); }
+
 void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
   const WindowPlan plan = plan_of(ledger.targets());
   std::vector<ScoreWindow> batch;

@@ -15,6 +15,7 @@ class WindowedEvaluator : public Evaluator {
   WindowedEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context,
                     const WindowShape& rest, ParamStore::Gradients gradients = ParamStore::Gradients::none);
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override;
+  void run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress) override;
   double estimate(int64_t targets) override;
 
  protected:
@@ -27,6 +28,8 @@ class WindowedEvaluator : public Evaluator {
   void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
   WindowPlan plan_of(int64_t targets) const;
   virtual void reset() {}  // state of the mode, before a run
+  // Gives the ledger its share and makes the state that scoring everything before it would leave.
+  virtual void begin_share(ScoreLedger& ledger, int64_t first, int64_t end);
 
   const ScoreSettings& settings() const { return settings_; }
   const ScoredModel& model() const { return model_; }

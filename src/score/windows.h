@@ -34,4 +34,13 @@ class WindowPlan {
   int64_t targets_, context_, stride_;
 };
 
+// Windows [begin, end) that one of several ranks scores: neighbours, as even as can be, every window of exactly one rank
+// (scoring spec §2.1, §2.9). Contexts reach into the shares before it; scored targets do not.
+struct WindowShare {
+  int64_t begin = 0, end = 0;
+};
+constexpr WindowShare share_of_windows(int64_t windows, int64_t rank, int64_t ranks) {
+  return {windows * rank / ranks, windows * (rank + 1) / ranks};
+}
+
 }  // namespace fairway

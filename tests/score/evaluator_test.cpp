@@ -62,6 +62,29 @@ TEST_P(EvaluatorTest, BatchesThreadsAndRepeatsChangeNoBit) {
   EXPECT_EQ(measure(truth, TargetBytes(model_.bytes)).nats, measure(again, TargetBytes(model_.bytes)).nats);
 }
 
+class ShareTest : public EvaluatorTest {};
+
+TEST_P(ShareTest, SharesOfRanksMergeToTheWhole) {
+  ASSERT_TRUE(can_share(settings_));
+  for (const int64_t targets : {97, 517}) {
+    const std::vector<uint16_t> stream = tiny_stream(targets);
+    const ScoreLedger truth = score(model_, settings_, stream);
+    for (const int64_t ranks : {1, 3, 40}) {
+      ScoreLedger merged = make_ledger(stream, settings_);
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        Machine machine;
+        ScoreLedger share = make_ledger(stream, settings_);
+        make_evaluator(model_, settings_, machine.context())->run_share(share, rank, ranks, {});
+        merged.merge(share);
+      }
+      EXPECT_TRUE(merged.complete()) << ranks;
+      EXPECT_TRUE(same_records(truth, merged, targets + 1)) << ranks;
+      EXPECT_EQ(truth.version(targets), merged.version(targets));
+      EXPECT_EQ(measure(truth, TargetBytes(model_.bytes)).nats, measure(merged, TargetBytes(model_.bytes)).nats);
+    }
+  }
+}
+
 TEST_P(EvaluatorTest, LaterTokensChangeNoBit) {
   const std::vector<uint16_t> stream = tiny_stream(400);
   settings_.schedule_targets = 400;
@@ -88,6 +111,21 @@ INSTANTIATE_TEST_SUITE_P(Modes, EvaluatorTest,
                                          Case{"lora_lanes", ScoreMode::lora_ttt, false, false, true},
                                          Case{"ttt_documents", ScoreMode::ttt, false, true}),
                          [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Modes, ShareTest,
+                         testing::Values(Case{"plain", ScoreMode::plain}, Case{"sliding", ScoreMode::sliding},
+                                         Case{"documents", ScoreMode::sliding, false, true}, Case{"slot", ScoreMode::slot},
+                                         Case{"ngram", ScoreMode::ngram}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Shares, StateThatGoesThroughTheStreamIsNotShared) {
+  const Recipe recipe = tiny_recipe();
+  ScoreSettings carried = settings_of(recipe, ScoreMode::slot);
+  carried.score.slot.carried = true;
+  for (const ScoreSettings& settings : {carried, settings_of(recipe, ScoreMode::ttt), settings_of(recipe, ScoreMode::lora_ttt),
+                                        settings_of(recipe, ScoreMode::slot_published)})
+    EXPECT_FALSE(can_share(settings));
+}
 
 // The head runs on a window's last rows only; a program whose head runs on all rows must give the same bits.
 TEST(Sliding, EqualsWindowsThatAreComputedWhole) {

@@ -60,6 +60,31 @@ TEST(ScoreLedger, ScoringAndLearningTokenByTokenIsOneEvent) {
   EXPECT_EQ(ledger.state_version(), 5);
 }
 
+TEST(ScoreLedger, AShareScoresItsOwnTargetsAndLearnsFromThoseBefore) {
+  ScoreLedger share(kStream);
+  share.take_share(3, 5, 0);
+  EXPECT_THROW(share.score(2, some(1)), RuleBroken);
+  EXPECT_THROW(share.score(5, some(1)), RuleBroken);
+  EXPECT_EQ(share.scored(1, 3).count(), 2);
+  EXPECT_THROW(share.scored(1, 4), RuleBroken);
+  share.score(3, some(2));
+  EXPECT_EQ(share.scored(1, 5).count(), 4);
+}
+
+TEST(ScoreLedger, SharesMergeAndOverlapIsRefused) {
+  ScoreLedger whole(kStream), first(kStream), second(kStream);
+  first.take_share(1, 4, 0);
+  first.score(1, some(3));
+  second.take_share(4, 6, 0);
+  second.score(4, some(2));
+  whole.merge(first);
+  EXPECT_FALSE(whole.complete());
+  EXPECT_THROW(whole.merge(first), RuleBroken);
+  whole.merge(second);
+  EXPECT_TRUE(whole.complete());
+  EXPECT_EQ(whole.events().size(), 2U);
+}
+
 TEST(ScoreLedger, OnlyTheLedgerOfANegativeControlOpensTheDoor) {
   ScoreLedger control = ScoreLedger::unsafe_for_negative_control(kStream);
   EXPECT_EQ(control.unsafe_for_negative_control(1, 6).count(), 5);

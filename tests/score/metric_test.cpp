@@ -92,6 +92,21 @@ TEST(WindowPlan, EveryTargetOnceForAnyLengths) {
   }
 }
 
+TEST(WindowShare, EveryWindowBelongsToOneRank) {
+  for (int64_t windows = 0; windows < 40; ++windows) {
+    for (int64_t ranks = 1; ranks < 12; ++ranks) {
+      int64_t next = 0;
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const WindowShare share = share_of_windows(windows, rank, ranks);
+        ASSERT_EQ(share.begin, next);
+        ASSERT_LE(share.end - share.begin, windows / ranks + 1);
+        next = share.end;
+      }
+      ASSERT_EQ(next, windows);
+    }
+  }
+}
+
 TEST(WindowPlan, CountsOfThePublishedRuns) { EXPECT_EQ(WindowPlan(44'528'743, 2048, 64).count(), 695'731); }
 
 TEST(Documents, EveryTargetBelongsToOne) {
