@@ -52,6 +52,7 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
   input.model = scoring.model();
   input.settings = settings_for_slice(scoring.settings, wanted);
   input.stream.assign(scoring.stream.begin(), scoring.stream.begin() + wanted + 1);
+  input.text = scoring.stream;
   input.context = {machine.executor.get(), &machine.queue.pool()};
   input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(common.backend), queue); };
   input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)), .score_seconds = whole_seconds};

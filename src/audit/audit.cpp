@@ -85,7 +85,7 @@ class Audit {
 
   void future() {
     const std::vector<Cut> cuts = cut_positions(input_.stream, input_.model, input_.settings, input_.probes, input_.seed);
-    const int64_t each = input_.probes >= 20 ? kMutations : 2;
+    const int64_t each = input_.probes >= kThorough ? kMutations : 2;
     Finding wrong;
     int64_t count = 0;
     for (size_t i = 0; i < cuts.size() && !wrong; ++i) {

@@ -27,7 +27,8 @@ inline constexpr double kMostSeconds = 600;
 struct AuditInput {
   ScoredModel model;
   ScoreSettings settings;
-  std::vector<uint16_t> stream;  // the slice
+  std::vector<uint16_t> stream;    // the slice
+  std::span<const uint16_t> text;  // what the slice was cut from; T10 looks in it for documents
   ScoreContext context;
   std::function<std::unique_ptr<Executor>(Queue&)> make_executor;  // for runs on other numbers of threads
   AuditBudgets budgets;

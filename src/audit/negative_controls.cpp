@@ -1,9 +1,13 @@
 #include "audit/negative_controls.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "audit/broken_mask.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
+#include "autograd/eager.h"
 #include "base/rng.h"
 #include "score/documents.h"
 
@@ -49,53 +53,86 @@ Finding find_target_leak(const AuditInput& input, AuditRuns& runs, const ScoreLe
   return std::nullopt;
 }
 
-// Controls that serve documents by their length need several of them: where the slice has few, starts are put in at uneven
-// distances.
-std::vector<uint16_t> with_documents(std::span<const uint16_t> stream, int64_t bos) {
+constexpr int64_t kLeastDocuments = 4;  // of text on which an order of documents can be told from another
+
+int64_t documents_of(std::span<const uint16_t> stream, int64_t bos) {
+  return static_cast<int64_t>(document_ranges(stream, bos).size());
+}
+
+// The part of the text, as long as the slice and beginning with a document, that holds most documents; where none holds enough,
+// a copy of the slice into which starts are put at uneven distances.
+ControlText text_with_documents(const AuditInput& input) {
+  const int64_t bos = input.model.recipe.model.bos;
+  if (documents_of(input.stream, bos) >= kLeastDocuments) return {input.stream, ""};
+  const auto length = static_cast<int64_t>(input.stream.size());
+  std::vector<int64_t> starts;
+  for (int64_t at = 0; at < static_cast<int64_t>(input.text.size()); ++at)
+    if (input.text[static_cast<size_t>(at)] == bos) starts.push_back(at);
+  size_t most = 0, best = 0;
+  for (size_t i = 0, end = 0; i < starts.size() && starts[i] + length <= static_cast<int64_t>(input.text.size()); ++i) {
+    while (end < starts.size() && starts[end] < starts[i] + length) ++end;
+    if (end - i > most) most = end - i, best = i;
+  }
+  if (static_cast<int64_t>(most) >= kLeastDocuments) {
+    const auto begin = input.text.begin() + starts[best];
+    return {{begin, begin + length}, fmt::format("on {} documents from token {} on", most, starts[best])};
+  }
   constexpr int64_t kDocuments = 12;
-  std::vector<uint16_t> out(stream.begin(), stream.end());
-  if (static_cast<int64_t>(document_ranges(stream, bos).size()) >= kDocuments) return out;
-  const int64_t mean = std::max<int64_t>(1, static_cast<int64_t>(out.size()) / kDocuments);
+  std::vector<uint16_t> out = input.stream;
+  const int64_t mean = std::max<int64_t>(1, length / kDocuments);
   int64_t at = 0;
-  for (int64_t k = 0; at < static_cast<int64_t>(out.size()); ++k) {
+  for (int64_t k = 0; at < length; ++k) {
     out[static_cast<size_t>(at)] = static_cast<uint16_t>(bos);
     at += 1 + mean / 2 + mean * (k % 5) / 4;
   }
-  return out;
+  return {std::move(out), "on a copy with document starts put in, for want of text with as many documents"};
 }
 
 }  // namespace
+
+ControlText control_text(const AuditInput& input, const ControlCase& control) {
+  if (control.control == NegativeControl::lora_length_sorted) return text_with_documents(input);
+  return {input.stream, ""};
+}
 
 std::vector<ControlCase> control_cases() {
   return {{"slot-published", ScoreMode::slot_published, NegativeControl::none, "T2"},
           {"slot with a context shared by a batch", ScoreMode::slot, NegativeControl::slot_shared_context, "T2"},
           {"ngram-published", ScoreMode::ngram_published, NegativeControl::none, "T3"},
           {"ttt that trains first", ScoreMode::ttt, NegativeControl::ttt_train_first, "T5"},
-          {"ttt longest documents first", ScoreMode::ttt, NegativeControl::ttt_length_sorted, "T2"},
-          {"mask off by one", ScoreMode::sliding, NegativeControl::shifted_mask, "T3"},
+          {"phased lora-ttt, longest documents first", ScoreMode::lora_ttt, NegativeControl::lora_length_sorted, "T2"},
+          {"causal mask off by one", ScoreMode::sliding, NegativeControl::broken_mask, "T3"},
           {"tail windows counted again", ScoreMode::sliding, NegativeControl::double_count, "T1"}};
 }
 
 Finding catch_control(const AuditInput& audited, const ControlCase& control) {
   AuditInput input = audited;
-  input.stream = with_documents(audited.stream, audited.model.recipe.model.bos);
+  input.stream = control_text(audited, control).stream;
   ScoreSettings settings = input.settings;
   settings.score.mode = control.mode;
   settings.score.windows = 0;
   settings.control = control.control;
+  settings.score.lora.phases = 1;  // the longer half of the documents first, then all weights learn from them
+  settings.score.lora.phase_documents = std::max<int64_t>(1, documents_of(input.stream, input.model.recipe.model.bos) / 2);
+  Queue queue(1);
+  const std::unique_ptr<Executor> cpu = make_cpu_executor(queue);
+  BrokenMaskExecutor broken(*cpu);
+  if (control.control == NegativeControl::broken_mask) input.context = {&broken, &queue.pool()};
   AuditRuns runs(input, settings);
   const ScoreLedger truth = runs.run(input.stream);
   if (control.test == "T1") return check_coverage(truth);
   if (control.test == "T5") return check_update_order(truth);
-  return control.test == "T2" ? find_future_leak(runs, truth, input.seed) : find_target_leak(input, runs, truth);
+  return control.test == "T2" ? find_future_leak(runs, truth, input.seed) : find_target_leak(audited, runs, truth);
 }
 
 ControlReport run_negative_controls(const AuditInput& input, const AuditProgress& progress) {
   ControlReport report;
   for (const ControlCase& control : control_cases()) {
     const bool caught = catch_control(input, control).has_value();
+    const std::string note = control_text(input, control).note;
     std::string& list = caught ? report.caught : report.missed;
-    list += (list.empty() ? "" : ", ") + control.name + (caught ? " by " : " not by ") + control.test;
+    list += (list.empty() ? "" : ", ") + control.name + (note.empty() ? "" : " (" + note + ")") +
+            (caught ? " by " : " not by ") + control.test;
     if (progress) progress("T10 " + control.name);
   }
   return report;

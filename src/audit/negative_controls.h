@@ -16,6 +16,14 @@ struct ControlCase {
 };
 std::vector<ControlCase> control_cases();
 
+// What a control runs on: the slice; for controls that depend on the order of documents, text that has several. `note` says
+// where that is, or that the text was changed to have them.
+struct ControlText {
+  std::vector<uint16_t> stream;
+  std::string note;
+};
+ControlText control_text(const AuditInput& input, const ControlCase& control);
+
 // What the named test finds wrong with the control; nothing when the control slips through.
 Finding catch_control(const AuditInput& input, const ControlCase& control);
 

@@ -12,6 +12,7 @@ namespace fairway {
 namespace {
 
 constexpr int64_t kRanks = 8;  // of the machine the challenge is scored on
+constexpr int64_t kMostEdges = 8;
 
 // A token drawn among those that `wanted` accepts; -1 when there are none.
 int32_t draw_token(Rng& rng, int64_t vocab, const std::function<bool(size_t)>& wanted) {
@@ -35,14 +36,23 @@ std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredMod
   const auto around = [&](int64_t target, const std::string& what) {
     for (const int64_t off : {-1, 0, 1}) add(target + off, what);
   };
+  // Of edges that come again and again: one in the middle, or with many probes all of them, up to a limit.
+  const auto edges = [&](int64_t count, const std::string& what, const std::function<int64_t(int64_t)>& edge) {
+    const int64_t some = random >= kThorough ? std::min(count, kMostEdges) : std::min<int64_t>(count, 1);
+    for (int64_t i = 0; i < some; ++i) around(edge(count * (2 * i + 1) / (2 * some)), what);
+  };
   add(1, "start");
-  for (const int64_t edge : {length, length + stride - 1, length + stride}) add(edge, "window edge");
-  if (settings.score.mode == ScoreMode::ttt) around(settings.score.ttt.chunk, "chunk edge");
-  if (settings.score.mode == ScoreMode::lora_ttt) around(settings.score.lora.chunk, "chunk edge");
+  for (const int64_t at : {length, length + stride - 1, length + stride}) add(at, "window edge");
+  const int64_t chunk = settings.score.mode == ScoreMode::ttt        ? settings.score.ttt.chunk
+                        : settings.score.mode == ScoreMode::lora_ttt ? settings.score.lora.chunk
+                                                                     : targets;
+  edges((targets - 1) / chunk, "chunk edge", [&](int64_t i) { return (i + 1) * chunk; });
   const std::vector<DocumentRange> documents = document_ranges(stream, model.recipe.model.bos);
-  if (documents.size() > 1) around(documents[documents.size() / 2].first, "document edge");
+  edges(static_cast<int64_t>(documents.size()) - 1, "document edge",
+        [&](int64_t i) { return documents[static_cast<size_t>(i) + 1].first; });
   const WindowPlan plan(targets, length, stride);
-  if (const int64_t middle = plan.count() * (kRanks / 2) / kRanks; middle > 0) around(plan.at(middle).first, "rank edge");
+  edges(std::min(kRanks, plan.count()) - 1, "rank edge",
+        [&](int64_t i) { return plan.at(share_of_windows(plan.count(), i + 1, std::min(kRanks, plan.count())).begin).first; });
   Rng rng(seed);
   for (int64_t i = 0; i < random; ++i) add(1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(targets))), "random");
   std::vector<Cut> out;

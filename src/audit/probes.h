@@ -17,6 +17,9 @@ struct Cut {
   std::string what;  // which edge
 };
 
+// So many random cuts ask for every edge and every change; fewer for one of each.
+inline constexpr int64_t kThorough = 20;
+
 // Sorted, each target once, all inside 1 … T.
 std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredModel& model, const ScoreSettings& settings,
                                int64_t random, uint64_t seed);

@@ -102,8 +102,12 @@ AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<P
 
 AdapterLearner::~AdapterLearner() = default;
 
-void AdapterLearner::begin_document() {
-  std::memcpy(adapters_.flat_values().data, drawn_.data(), drawn_.size() * sizeof(float));
+void AdapterLearner::begin_document(Start start) {
+  for (const ParamBank& bank : adapters_.banks()) {
+    if (start == Start::warm && bank.info.name.ends_with(".a")) continue;
+    const auto at = (bank.value.data - adapters_.flat_values().data) / static_cast<int64_t>(sizeof(float));
+    std::memcpy(bank.value.data, drawn_.data() + at, bank.value.spec.bytes());
+  }
   std::fill(first_.begin(), first_.end(), 0.0f);
   std::fill(second_.begin(), second_.end(), 0.0f);
   steps_ = 0;

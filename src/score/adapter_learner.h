@@ -1,5 +1,6 @@
 // The model with low-rank adapters on one row of tokens (scoring spec §2.6): a forward and backward pass whose head runs on the
 // last chunk, and AdamW on the adapters alone. They begin anew with each document: A as it was drawn, B and the moments zero.
+// As published A stays as the documents before have left it.
 #pragma once
 
 #include <map>
@@ -17,7 +18,8 @@ class AdapterLearner {
                  const ScoreContext& context);
   ~AdapterLearner();
 
-  void begin_document();
+  enum class Start : uint8_t { cold, warm };  // A drawn, or left as it is
+  void begin_document(Start start = Start::cold);
   // `window` holds the inputs up to the chunk's last position, `length` of them were the chunk whole. Leaves rows 0 … n − 1 for
   // the chunk's targets and, with `gradients`, what learn() needs.
   void run(std::span<const uint16_t> window, std::span<const uint16_t> targets, int64_t length, bool gradients);

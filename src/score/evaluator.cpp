@@ -35,7 +35,6 @@ std::unique_ptr<Evaluator> make_evaluator(const ScoredModel& model, const ScoreS
   const ScoreRecipe& score = settings.score;
   if (score.mode != ScoreMode::plain && score.stride > score.context)
     throw InputError(fmt::format("a stride of {} exceeds the context of {}", score.stride, score.context));
-  if (settings.control == NegativeControl::ttt_length_sorted) return make_document_ttt_evaluator(model, settings, context);
   if (settings.control == NegativeControl::slot_shared_context) return make_shared_slot_evaluator(model, settings, context);
   switch (score.mode) {
     case ScoreMode::plain:

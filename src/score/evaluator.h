@@ -16,9 +16,9 @@ enum class NegativeControl : uint8_t {
   none,
   slot_shared_context,
   ttt_train_first,
-  ttt_length_sorted,
+  lora_length_sorted,
   double_count,
-  shifted_mask
+  broken_mask
 };
 
 struct ScoreSettings {
@@ -73,7 +73,6 @@ std::unique_ptr<Evaluator> make_slot_evaluator(const ScoredModel&, const ScoreSe
 std::unique_ptr<Evaluator> make_shared_slot_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_ngram_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_ttt_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
-std::unique_ptr<Evaluator> make_document_ttt_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_lora_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 
 }  // namespace fairway

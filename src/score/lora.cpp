@@ -1,6 +1,8 @@
 // Adapters that learn inside a document, documents in the order of the stream (scoring spec §2.6, the strict variant): each
 // chunk is scored from its document's own tokens, then the adapters take one step on it. Nothing goes from one document to the
 // next but through phases: at set counts of documents all weights learn from every document scored so far.
+// Negative control: as published, longest document first. Every score comes before its update in the order of the queue, but
+// the queue, and so the weights and the warm A that score a document, depend on later text.
 #include <algorithm>
 #include <cstring>
 
@@ -25,6 +27,7 @@ class LoraEvaluator final : public Evaluator {
   LoraEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context)
       : model_(model),
         score_(settings.score),
+        sorted_(settings.control == NegativeControl::lora_length_sorted),
         context_(context),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
         learner_(model, params_, settings.score, context) {
@@ -35,16 +38,15 @@ class LoraEvaluator final : public Evaluator {
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     model_.load(*params_);
-    int64_t documents = 0, phase = 1;
-    for (const DocumentRange& document : document_ranges(ledger.stream(), model_.recipe.model.bos)) {
-      while (phase <= score_.lora.phases && documents >= score_.lora.phase_documents * phase / score_.lora.phases) {
-        learn_phase(ledger, document.first);
-        ++phase;
-      }
-      ++documents;
-      learner_.begin_document();
-      for (int64_t first = document.first; first < document.end; first += score_.lora.chunk) {
-        score_chunk(ledger, document, first, std::min(document.end, first + score_.lora.chunk));
+    learner_.begin_document();
+    const std::vector<DocumentRange> queue = queue_of(ledger.stream());
+    int64_t phase = 1;
+    for (size_t n = 0; n < queue.size(); ++n) {
+      for (; phase <= score_.lora.phases && static_cast<int64_t>(n) >= documents_before(phase); ++phase)
+        learn_phase(ledger, std::span(queue).first(n));
+      learner_.begin_document(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
+      for (int64_t first = queue[n].first; first < queue[n].end; first += score_.lora.chunk) {
+        score_chunk(ledger, queue[n], first, std::min(queue[n].end, first + score_.lora.chunk));
         if (progress) progress(ledger.scored_count(), ledger.targets());
       }
     }
@@ -61,21 +63,55 @@ class LoraEvaluator final : public Evaluator {
     const auto length = static_cast<int64_t>(tokens.size());
     learner_.run(tokens, chunk, length, true);  // the first run allocates
     const double seconds = seconds_of([&] { learner_.run(tokens, chunk, length, true); });
-    return seconds * static_cast<double>(targets) / static_cast<double>(score_.lora.chunk);
+    // A phase sees at most the whole stream.
+    const double sequences = static_cast<double>(score_.lora.phases * targets) / static_cast<double>(score_.context);
+    return seconds * static_cast<double>(targets) / static_cast<double>(score_.lora.chunk) +
+           (phases_ ? sequences * phases_->seconds_per_sequence() : 0);
   }
 
  private:
-  // All weights on everything before `end`, with a new optimizer; the last chunk is left out.
-  void learn_phase(ScoreLedger& ledger, int64_t end) {
+  std::vector<DocumentRange> queue_of(std::span<const uint16_t> stream) const {
+    std::vector<DocumentRange> queue = document_ranges(stream, model_.recipe.model.bos);
+    if (sorted_)
+      std::stable_sort(queue.begin(), queue.end(),
+                       [](const DocumentRange& a, const DocumentRange& b) { return a.count() > b.count(); });
+    return queue;
+  }
+  int64_t documents_before(int64_t phase) const { return score_.lora.phase_documents * phase / score_.lora.phases; }
+
+  // All weights on every document scored so far, with a new optimizer.
+  void learn_phase(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
+    if (documents.empty()) return;
     std::memcpy(trained_->flat_values().data, params_->flat_values().data, params_->flat_values().spec.bytes());
     phases_->reset();
+    if (sorted_) {
+      learn_documents(ledger, documents);
+    } else {
+      learn_stream(ledger, documents.back().end);
+    }
+    std::memcpy(params_->flat_values().data, trained_->flat_values().data, params_->flat_values().spec.bytes());
+  }
+
+  // Chunks of the stream before target `end`; the last one is left out.
+  void learn_stream(ScoreLedger& ledger, int64_t end) {
     const int64_t size = score_.lora.phase_chunk, chunks = (end - 1 + size - 1) / size;
     for (int64_t chunk = 0; chunk + 1 < chunks; ++chunk) {
       const ScoredTokens tokens = ledger.scored(chunk * size + 1, (chunk + 1) * size + 1);
       phases_->learn(tokens, cosine_rate(score_.lora.phase_lr, chunk, chunks));
       ledger.updated(tokens, UpdateScope::stream);
     }
-    std::memcpy(params_->flat_values().data, trained_->flat_values().data, params_->flat_values().spec.bytes());
+  }
+
+  // Documents that lie anywhere in the stream, a few for each step.
+  void learn_documents(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
+    constexpr size_t kDocumentsPerStep = 4;
+    for (size_t at = 0; at < documents.size(); at += kDocumentsPerStep) {
+      std::vector<ScoredTokens> learned;
+      for (const DocumentRange& document : documents.subspan(at, std::min(kDocumentsPerStep, documents.size() - at)))
+        learned.push_back(ledger.scored(document.first, document.end));
+      phases_->learn_documents(learned, score_.lora.phase_lr);
+      for (const ScoredTokens& tokens : learned) ledger.updated(tokens, UpdateScope::stream);
+    }
   }
 
   void score_chunk(ScoreLedger& ledger, const DocumentRange& document, int64_t first, int64_t end) {
@@ -103,6 +139,7 @@ class LoraEvaluator final : public Evaluator {
 
   ScoredModel model_;
   ScoreRecipe score_;
+  bool sorted_;
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   AdapterLearner learner_;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/rng.h"
-
 namespace fairway {
 namespace {
 
@@ -21,7 +19,6 @@ WindowRunner::WindowRunner(const ScoredModel& model, const std::shared_ptr<Param
     : shape_(shape),
       head_(head_rows_of(shape)),
       bos_(static_cast<int32_t>(model.recipe.model.bos)),
-      vocab_(model.recipe.model.vocab),
       model_(model.recipe, shape.batch, shape.context, model.stage, *context.executor, params, options_of(shape)) {}
 
 int64_t WindowRunner::head_begin(const ScoreWindow& window) const {
@@ -36,11 +33,11 @@ int64_t WindowRunner::row(int64_t i, const ScoreWindow& window, int64_t position
 
 void WindowRunner::fill(std::span<const uint16_t> stream, int64_t i, const ScoreWindow& window) {
   const auto last = static_cast<int64_t>(stream.size()) - 1;  // T: the last token is a target only
-  const int64_t length = shape_.context, shift = shape_.shifted ? 1 : 0, begin = head_begin(window);
+  const int64_t length = shape_.context, begin = head_begin(window);
   const auto token = [&](int64_t at) { return at <= last ? static_cast<int32_t>(stream[static_cast<size_t>(at)]) : 0; };
   for (int64_t j = 0; j < length; ++j) {
     const int64_t at = window.start + j;
-    model_.tokens()[static_cast<size_t>(i * length + j)] = at < last ? token(at + shift) : 0;  // padded with token 0
+    model_.tokens()[static_cast<size_t>(i * length + j)] = at < last ? token(at) : 0;  // padded with token 0
   }
   for (int64_t j = 0; j < head_ && !shape_.raw; ++j)
     model_.targets()[static_cast<size_t>(i * head_ + j)] = token(window.start + begin + j + 1);
@@ -62,14 +59,6 @@ void WindowRunner::run(std::span<const uint16_t> stream, std::span<const ScoreWi
   for (int64_t i = 0; i < shape_.batch; ++i)  // a batch that is not full repeats its last window; nobody reads those rows
     fill(stream, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
   model_.run();
-}
-
-void WindowRunner::run_made_up() {
-  Rng rng(1);
-  std::vector<uint16_t> tokens(static_cast<size_t>(shape_.context) + 1);
-  for (uint16_t& token : tokens) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(vocab_)));
-  const ScoreWindow window{0, shape_.context - shape_.scored + 1, shape_.context + 1};
-  run(tokens, {&window, 1});
 }
 
 }  // namespace fairway

@@ -15,7 +15,6 @@ struct WindowShape {
   int64_t batch = 1;       // windows at once
   bool documents = false;  // attention begins at the last document start
   bool raw = false;        // logits before the softcap, without loss
-  bool shifted = false;    // negative control: each position sees the token that it is to predict
 };
 
 class WindowRunner {
@@ -26,7 +25,6 @@ class WindowRunner {
   int64_t batch() const { return shape_.batch; }
   int64_t head_rows() const { return head_; }                                        // of one window
   void run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows);  // at most batch()
-  void run_made_up();                                                                // for timings
 
   // Of the batch that ran last: window i's first position with a head row, and the row of one of its positions.
   int64_t head_begin(const ScoreWindow& window) const;
@@ -42,7 +40,6 @@ class WindowRunner {
   WindowShape shape_;
   int64_t head_;  // rows of a window that the head runs on
   int32_t bos_;
-  int64_t vocab_;
   EvalModel model_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/rng.h"
+
 namespace fairway {
 namespace {
 
@@ -28,8 +30,7 @@ WindowShape window_shape(const ScoreSettings& settings) {
   return {.context = settings.score.context,
           .scored = stride_of(settings),
           .batch = windows_at_once(settings.score),
-          .documents = settings.score.documents,
-          .shifted = settings.control == NegativeControl::shifted_mask};
+          .documents = settings.score.documents};
 }
 
 WindowedEvaluator::WindowedEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context,
@@ -121,13 +122,22 @@ void WindowedEvaluator::score_tail_again(ScoreLedger& ledger) {
   }
 }
 
+// Scores a made-up stream: the first batches allocate, those after them are timed, with all that the mode does to a window.
 double WindowedEvaluator::estimate(int64_t targets) {
+  constexpr int64_t kMostBatches = 16;
+  constexpr double kEnoughSeconds = 0.3;
   start();
-  rest_->run_made_up();  // the first run allocates
-  const double batch = seconds_of([&] { rest_->run_made_up(); });
-  const int64_t windows = plan_of(targets).count();
-  const auto batches = static_cast<double>((windows + rest_->batch() - 1) / rest_->batch());
-  return batch * batches;
+  const int64_t batch = rest_->batch(), before = 1 + batch;
+  Rng rng(1);
+  std::vector<uint16_t> stream(static_cast<size_t>(settings_.score.context + (batch + kMostBatches * batch) * stride_ + 1));
+  for (uint16_t& token : stream) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(model_.recipe.model.vocab)));
+  ScoreLedger ledger = make_ledger(stream, settings_);
+  score_windows(ledger, 0, before, {});
+  double seconds = 0;
+  int64_t timed = 0;
+  for (; timed < kMostBatches && seconds < kEnoughSeconds; ++timed)
+    seconds += seconds_of([&] { score_windows(ledger, before + timed * batch, before + (timed + 1) * batch, {}); });
+  return seconds / static_cast<double>(timed * batch) * static_cast<double>(plan_of(targets).count());
 }
 
 namespace {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "audit/negative_controls.h"
 #include "score/tiny_score.h"
 
@@ -54,16 +56,54 @@ TEST(Audit, CarriedSlotPassesEveryTest) {
 
 TEST(Audit, EveryNegativeControlIsCaughtByItsTest) {
   const Slice slice(ScoreMode::sliding);
-  for (const ControlCase& control : control_cases())
+  for (const ControlCase& control : control_cases()) {
+    EXPECT_EQ(control_text(slice.input, control).note, "") << control.name << ": the slice has documents enough";
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
+  }
+}
+
+std::vector<uint16_t> without_documents(std::vector<uint16_t> stream) {
+  for (size_t i = 1; i < stream.size(); ++i)
+    if (stream[i] == 1) stream[i] = 9;
+  return stream;
+}
+
+const ControlCase& sorted_documents() {
+  static const std::vector<ControlCase> cases = control_cases();
+  return *std::find_if(cases.begin(), cases.end(),
+                       [](const ControlCase& c) { return c.control == NegativeControl::lora_length_sorted; });
 }
 
 TEST(Audit, ControlsAreCaughtOnTextOfOneDocumentToo) {
   Slice slice(ScoreMode::sliding);
-  for (size_t i = 1; i < slice.input.stream.size(); ++i)
-    if (slice.input.stream[i] == 1) slice.input.stream[i] = 9;
-  for (const ControlCase& control : control_cases())
+  slice.input.stream = without_documents(slice.input.stream);
+  for (const ControlCase& control : control_cases()) {
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
+    EXPECT_EQ(control_text(slice.input, control).stream == slice.input.stream,
+              control.control != NegativeControl::lora_length_sorted)
+        << control.name;
+  }
+  EXPECT_NE(control_text(slice.input, sorted_documents()).note.find("put in"), std::string::npos);
+}
+
+TEST(Audit, AnOrderOfDocumentsIsTestedWhereTheTextHasThem) {
+  Slice slice(ScoreMode::sliding);
+  std::vector<uint16_t> text = without_documents(tiny_stream(700));
+  const std::vector<uint16_t> rest = tiny_stream(600);
+  text.insert(text.end(), rest.begin(), rest.end());
+  slice.input.stream.assign(text.begin(), text.begin() + 341);
+  slice.input.text = text;
+  const ControlText chosen = control_text(slice.input, sorted_documents());
+  EXPECT_NE(chosen.note.find("documents from token"), std::string::npos) << chosen.note;
+  EXPECT_EQ(chosen.stream.size(), slice.input.stream.size());
+  EXPECT_NE(std::search(text.begin(), text.end(), chosen.stream.begin(), chosen.stream.end()), text.end());
+  EXPECT_TRUE(catch_control(slice.input, sorted_documents()).has_value());
+}
+
+TEST(Audit, PhasesInTheOrderOfTheStreamAreNoLeak) {
+  const Slice slice(ScoreMode::sliding);
+  const ControlCase honest{"documents in the order of the stream", ScoreMode::lora_ttt, NegativeControl::none, "T2"};
+  EXPECT_FALSE(catch_control(slice.input, honest).has_value());
 }
 
 TEST(Audit, NegativeControlsFailTheWholeAudit) {

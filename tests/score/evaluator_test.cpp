@@ -195,7 +195,7 @@ TEST(Evaluator, TellsWhatIsLegal) {
   EXPECT_FALSE(is_legal(settings_of(recipe, ScoreMode::slot_published)));
   EXPECT_FALSE(is_legal(settings_of(recipe, ScoreMode::ngram_published)));
   ScoreSettings control = settings_of(recipe, ScoreMode::sliding);
-  control.control = NegativeControl::shifted_mask;
+  control.control = NegativeControl::broken_mask;
   EXPECT_FALSE(is_legal(control));
 }
 
