@@ -1,0 +1,54 @@
+// What ran when, as a file that chrome://tracing and Perfetto draw. Off unless asked for; a range then costs two clock
+// readings. One process is one row of lanes: the host, what is under way between ranks, and a device's queues.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fairway {
+
+enum class Lane : uint8_t { host, network, device, device_network };
+
+class Timeline {
+ public:
+  static Timeline* active();  // null unless recording
+  static void record(bool on);
+  static double now();  // seconds of the steady clock
+
+  void add(std::string name, Lane lane, double begin, double end);
+  // Called before the ranges are read: whoever measures on a device adds its ranges then.
+  void before_reading(std::function<void(Timeline&)> collect) { collectors_.push_back(std::move(collect)); }
+
+  // The ranges as elements of a trace's list, joined by commas; `process` is the rank. Times count from `origin`.
+  std::string events(int process, double origin);
+  static std::string trace(const std::vector<std::string>& events_of_ranks);
+
+ private:
+  struct Range {
+    std::string name;
+    Lane lane;
+    double begin, end;
+  };
+  std::vector<Range> ranges_;
+  std::vector<std::function<void(Timeline&)>> collectors_;
+};
+
+// A range of the host from here to the end of the scope.
+class TimelineRange {
+ public:
+  explicit TimelineRange(std::string_view name) : name_(name), begin_(Timeline::active() != nullptr ? Timeline::now() : 0) {}
+  ~TimelineRange() {
+    if (Timeline* timeline = Timeline::active(); timeline != nullptr && begin_ > 0)
+      timeline->add(std::string(name_), Lane::host, begin_, Timeline::now());
+  }
+  TimelineRange(const TimelineRange&) = delete;
+  TimelineRange& operator=(const TimelineRange&) = delete;
+
+ private:
+  std::string_view name_;
+  double begin_;
+};
+
+}  // namespace fairway
