@@ -45,7 +45,9 @@ Buffer::~Buffer() {
 
 Context::Context() {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, 0), "cudaDeviceGetAttribute");
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   gemms_ = std::make_unique<Gemms>();
   fused_heads_ = std::make_unique<FusedHeads>();
 }

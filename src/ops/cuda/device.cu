@@ -18,4 +18,9 @@ std::vector<DeviceInfo> devices() {
   return out;
 }
 
+void use_device(int local_rank) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) cudaSetDevice(local_rank % count);
+}
+
 }  // namespace fairway::cuda

@@ -17,5 +17,6 @@ inline constexpr double kPeakFlops = 989.4e12;  // dense bf16 products of an H10
 
 bool in_build();
 std::vector<DeviceInfo> devices();  // empty when there is no driver or no device
+void use_device(int local_rank);    // this thread works on that rank's device from now on; ranks beyond the last one share
 
 }  // namespace fairway::cuda

@@ -9,6 +9,7 @@ namespace fairway::cuda {
 namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // split-K sums of the weight gradients
+constexpr int64_t kUsualBatch = 16;                   // for which algorithms of any batch are chosen: a bank, or most of one
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw WorkError(std::string(what) + " failed: " + cublasLtGetStatusString(status));
@@ -88,10 +89,26 @@ const Gemms::Plan& Gemms::plan_for(const Product& p) {
                 p.ldd,
                 p.stride_a,
                 p.stride_b,
-                p.stride_d};
+                p.stride_d,
+                p.any_batch ? 1 : 0};
   auto& plan = plans_[key];
   if (plan) return *plan;
   auto made = std::make_unique<Plan>(p);
+  Product usual = p;
+  usual.batch = kUsualBatch;
+  const bool chosen = p.any_batch && choose(usual, alignment, made->algorithm) && fits(*made);
+  Product alone = p;
+  alone.any_batch = false;  // better another algorithm than none
+  if (!chosen && !choose(alone, alignment, made->algorithm)) {
+    throw WorkError("cuBLASLt has no product of " + std::to_string(p.batch) + " times " + std::to_string(p.m) + " x " +
+                    std::to_string(p.n) + " x " + std::to_string(p.k));
+  }
+  plan = std::move(made);
+  return *plan;
+}
+
+bool Gemms::choose(const Product& p, int alignment, cublasLtMatmulAlgo_t& algorithm) const {
+  const Plan plan(p);
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   const size_t workspace = kWorkspaceBytes;
@@ -100,19 +117,24 @@ const Gemms::Plan& Gemms::plan_for(const Product& p) {
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof(bytes));
+  const uint32_t no_split = CUBLASLT_REDUCTION_SCHEME_NONE;  // sums of one block each, whatever the batch
+  if (p.any_batch)
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof(no_split));
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, made->operation, made->first.handle, made->second.handle, made->result.handle,
-                                     made->result.handle, preference, 1, &found, &count);
+      cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.first.handle, plan.second.handle, plan.result.handle,
+                                     plan.result.handle, preference, 1, &found, &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0) {
-    throw WorkError("cuBLASLt has no product of " + std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
-                    std::to_string(p.k) + ": " + cublasLtGetStatusString(status));
-  }
-  made->algorithm = found.algo;
-  plan = std::move(made);
-  return *plan;
+  algorithm = found.algo;
+  return status == CUBLAS_STATUS_SUCCESS && count > 0;
+}
+
+bool Gemms::fits(const Plan& plan) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle_, plan.operation, plan.first.handle, plan.second.handle,
+                                                        plan.result.handle, plan.result.handle, &plan.algorithm, &result);
+  return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes;
 }
 
 void Gemms::run(const Product& p, cudaStream_t stream) {

@@ -28,6 +28,7 @@ struct Product {
   float alpha = 1, beta = 0;
   int64_t batch = 1, stride_a = 0, stride_b = 0, stride_d = 0;  // elements between the matrices of a batch; c as d
   int64_t lda = 0, ldb = 0, ldd = 0;                            // elements between rows; 0: dense
+  bool any_batch = false;  // the bits of a matrix must not depend on how many stand beside it: ranks share banks
 };
 
 class Gemms {
@@ -40,8 +41,10 @@ class Gemms {
 
  private:
   struct Plan;
-  using Key = std::array<int64_t, 15>;
+  using Key = std::array<int64_t, 16>;
   const Plan& plan_for(const Product& product);
+  bool choose(const Product& product, int alignment, cublasLtMatmulAlgo_t& algorithm) const;
+  bool fits(const Plan& plan) const;
   cublasLtHandle_t handle_ = nullptr;
   Buffer workspace_;
   std::map<Key, std::unique_ptr<Plan>> plans_;

@@ -136,7 +136,8 @@ class Bank {
                                     .batch = count_,
                                     .stride_a = stride(a),
                                     .stride_b = stride(b),
-                                    .stride_d = stride(d)},
+                                    .stride_d = stride(d),
+                                    .any_batch = true},
                                    scratch_.stream());
   }
 

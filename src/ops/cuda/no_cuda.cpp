@@ -5,5 +5,6 @@ namespace fairway::cuda {
 
 bool in_build() { return false; }
 std::vector<DeviceInfo> devices() { return {}; }
+void use_device(int) {}
 
 }  // namespace fairway::cuda

@@ -52,8 +52,8 @@ __global__ void clip_coefficient(int64_t count, double max_norm, const double* t
   clip[1] = norm;
 }
 
-template <class T, int V>
-__global__ void accumulate(int64_t count, double factor, const double* coefficient, Source<T> from, Sink<T> to) {
+template <class S, class T, int V>
+__global__ void accumulate(int64_t count, double factor, const double* coefficient, Source<S> from, Sink<T> to) {
   const auto scale = static_cast<float>(factor * (coefficient != nullptr ? coefficient[0] : 1.0));
   for (int64_t i = first_index() * V; i < count; i += index_stride() * V) {
     float x[V];
@@ -125,7 +125,7 @@ __global__ void muon_apply(int64_t count, double rate, double decay, float shape
     in.load(i, p);
     o.load(i, x);
 #pragma unroll
-    for (int k = 0; k < V; ++k) p[k] = p[k] * keep - step * x[k];
+    for (int k = 0; k < V; ++k) p[k] = __fmaf_rn(p[k], keep, -__fmul_rn(step, x[k]));  // the same bits for either type of o
     out.store(i, p);
   }
 }
@@ -183,9 +183,15 @@ void forward(const AccumulateScaled& op, const Forward<AccumulateScaled>& f) {
   Scratch scratch(f.queue);
   Tensor target = f.in.target;
   target.accumulate = !op.overwrite;
-  with_type(target, vectors(f, target.numel()), [&]<class T, int V>() {
-    accumulate<T, V><<<blocks_for(scratch.context(), target.numel() / V), kThreads, 0, scratch.stream()>>>(
-        target.numel(), op.factor, pointer<double>(f.in.coefficient), source<T>(f.in.source), sink<T>(target));
+  const auto launch = [&]<class S, class T, int V>() {
+    accumulate<S, T, V><<<blocks_for(scratch.context(), target.numel() / V), kThreads, 0, scratch.stream()>>>(
+        target.numel(), op.factor, pointer<double>(f.in.coefficient), source<S>(f.in.source), sink<T>(target));
+  };
+  with_type(f.in.source, vectors(f, target.numel()), [&]<class S, int V>() {
+    if (target.spec.dtype == kDType<S>)
+      launch.template operator()<S, S, V>();
+    else  // bf16 made float: what ranks exchange
+      launch.template operator()<S, float, V == 1 ? 1 : 4>();
   });
   check_launch("accumulate_scaled");
 }
