@@ -21,9 +21,12 @@ const std::string& default_backend() {
 // The other commands would do the same work in every process, and write the same files.
 void require_one_process(const std::string& name) {
   const Launch launch = find_launch();
-  if (launch.kind != Launch::Kind::mpi || name == "train" || name == "run" || name == "doctor") return;
-  throw InputError(
-      fmt::format("{} = {}: fairway {} works in one process; only train uses several", launch.variable, launch.size, name));
+  if (launch.kind != Launch::Kind::mpi) return;
+  for (const char* shared : {"train", "score", "quantize", "pack", "run", "doctor"}) {
+    if (name == shared) return;
+  }
+  throw InputError(fmt::format("{} = {}: fairway {} works in one process; train, score, quantize and pack use several",
+                               launch.variable, launch.size, name));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "app/command.h"
 #include "comm/launch.h"
+#include "comm/nccl_start.h"
 #include "ops/cpu/isa/kernels.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
@@ -39,7 +40,11 @@ int run_doctor(const CommonFlags& flags) {
                             : fmt::format("cuda     {}, {:.0f} GiB\n", devices[0].name,
                                           static_cast<double>(devices[0].memory_bytes) / (1 << 30));
   }
-  text += fmt::format("nccl     not in this build\nmpi      {}\n",
+  const std::string nccl = nccl_version();
+  text += fmt::format("nccl     {}\nmpi      {}\n",
+                      !nccl_in_build() ? "not in this build"
+                      : nccl.empty()   ? "libnccl.so.2 is not installed (ranks on devices then talk over MPI)"
+                                       : nccl,
                       mpi_in_build() ? mpi_version() : "not in this build (install libopenmpi-dev, then build again)");
   print_result(flags,
                {{"cpu", cpu_model()},
@@ -48,7 +53,7 @@ int run_doctor(const CommonFlags& flags) {
                 {"peak_gflops", peak},
                 {"memory_bytes", memory},
                 {"cuda", !devices.empty()},
-                {"nccl", false},
+                {"nccl", !nccl.empty()},
                 {"mpi", mpi_in_build()},
                 {"problems", problems}},
                text);

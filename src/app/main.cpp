@@ -60,7 +60,9 @@ int fail(const std::string& sentence, int status) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    fairway::leave_world();
+    return status;
   } catch (const fairway::InputError& error) {
     return fail(error.what(), 2);
   } catch (const std::bad_alloc&) {

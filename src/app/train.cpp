@@ -1,13 +1,12 @@
 // `fairway train`.
 #include <fmt/core.h>
-#include <sched.h>
 
 #include "app/calibration.h"
 #include "app/command.h"
+#include "app/ranks.h"
 #include "app/validation.h"
 #include "artifact/forecast.h"
 #include "base/error.h"
-#include "comm/launch.h"
 #include "ops/cpu/peak.h"
 
 namespace fairway::app {
@@ -16,7 +15,7 @@ namespace {
 const double kProcessStart = steady_seconds();
 
 struct TrainFlags {
-  std::string recipe, data, out;
+  std::string recipe, data, out, comm = "auto", profile;
   std::vector<std::string> overrides;
   double seconds = -1;
   int64_t steps = -1, seed = -1;
@@ -59,14 +58,6 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
   return text + fmt::format("results in {}\n", out);
 }
 
-// The ranks of a machine share its cores; a launcher may have bound this one to fewer.
-int threads_of_rank(const Communicator& comm) {
-  cpu_set_t bound;
-  CPU_ZERO(&bound);
-  const int allowed = sched_getaffinity(0, sizeof bound, &bound) == 0 ? CPU_COUNT(&bound) : hardware_threads();
-  return std::max(1, std::min(allowed, hardware_threads() / comm.local_size()));
-}
-
 // Rank 0 owns the folder; the others begin once it has taken it.
 std::unique_ptr<RunFolder> open_folder(const TrainFlags& flags, const Recipe& recipe, Communicator& comm) {
   auto folder = comm.root() ? std::make_unique<RunFolder>(flags.out, recipe, flags.resume) : std::make_unique<RunFolder>();
@@ -75,14 +66,8 @@ std::unique_ptr<RunFolder> open_folder(const TrainFlags& flags, const Recipe& re
 }
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
-  Communicator& comm = world();
-  if (comm.size() > 1) {
-    const Backend backend = parse_backend(common.backend);
-    if (backend != Backend::cpu && backend != Backend::ref)
-      throw InputError(fmt::format("--backend {}: {} processes work together on the CPU only; add --backend cpu",
-                                   common.backend, comm.size()));
-    if (common.threads == 0) common.threads = threads_of_rank(comm);
-  }
+  if (!flags.profile.empty()) require_place_for_file(flags.profile);
+  Communicator& comm = meet_ranks(common, flags.comm);
   const Recipe recipe = resolved_recipe(flags);
   emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
   const data::ShardSet shards = data::ShardSet::open_train(flags.data);
@@ -95,7 +80,8 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
-                       .started = kProcessStart};
+                       .started = kProcessStart,
+                       .profile = flags.profile};
   if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
     options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
   if (held_out)
@@ -129,6 +115,9 @@ void add_train(CLI::App& program) {
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));
   command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
+  command->add_option("--comm", flags->comm, "what carries tensors between ranks on devices: auto, mpi or nccl")
+      ->capture_default_str();
+  command->add_option("--profile", flags->profile, "write a timeline of steps 3 to 7 (Chrome's trace format)");
   command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
 }
 

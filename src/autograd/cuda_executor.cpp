@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ops/cuda/cast.h"
 #include "ops/cuda/cuda.h"
+#include "tensor/cuda_spans.h"
 
 namespace fairway {
 namespace {
@@ -25,6 +26,8 @@ struct Ops {
   }
 };
 
+const std::string kNoName;
+
 class CudaExecutor : public Executor {
  public:
   CudaExecutor(Backend backend, Queue& queue) : backend_(backend), eager_(queue) { queue.set_device_context(&context_); }
@@ -34,9 +37,42 @@ class CudaExecutor : public Executor {
 
   void run(const BoundProgram& bound) override {
     cuda::DeviceProgram& program = device_program(bound);
-    if (program.runs++ == 0) return run_eagerly(program);
-    if (program.graph == nullptr) capture(program);
-    cuda::check(cudaGraphLaunch(program.graph, context_.stream()), "cudaGraphLaunch");
+    if (capturing_) return run_eagerly(program);
+    const std::string& name = bound.program().calls.empty() ? kNoName : bound.program().calls.front().label;
+    spans_.begin(name.empty() ? "program" : name, context_.stream());
+    if (program.runs++ == 0) {
+      run_eagerly(program);
+    } else {
+      if (program.graph == nullptr) program.graph = capture([&] { run_eagerly(program); });
+      cuda::check(cudaGraphLaunch(program.graph, context_.stream()), "cudaGraphLaunch");
+    }
+    spans_.end(context_.stream());
+  }
+
+  void run_told(const BoundProgram& bound, const std::function<void(size_t call)>& after) override {
+    cuda::DeviceProgram& program = device_program(bound);
+    program.refresh_weights(context_);
+    for (size_t i = 0; i < program.calls().size(); ++i) {
+      eager_.run_call(program.calls()[i]);
+      after(i);
+    }
+  }
+
+  // Parts of a graph cannot be timed: while a timeline is recorded the sequence runs program by program.
+  bool run_sequence(Sequence& sequence, const std::function<void()>& body) override {
+    if (sequence.runs++ == 0 || Timeline::active() != nullptr) {
+      body();
+      return true;
+    }
+    const bool fresh = !sequence.device_copy;
+    if (fresh) {
+      const cudaGraphExec_t made = capture(body);
+      sequence.device_copy =
+          std::shared_ptr<void>(made, [](void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); });
+    }
+    cuda::check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(sequence.device_copy.get()), context_.stream()),
+                "cudaGraphLaunch");
+    return fresh;
   }
 
   void run(const BoundProgram& bound, const Observer& observer) override {
@@ -81,6 +117,8 @@ class CudaExecutor : public Executor {
   }
 
   void wait() override { context_.wait(); }
+  Tensor place_of(const Tensor& host) override { return cuda::on_device(host, cuda::copy_of(host, context_)); }
+  void* stream() const override { return context_.stream(); }
 
  private:
   cuda::DeviceProgram& device_program(const BoundProgram& bound) {
@@ -93,13 +131,17 @@ class CudaExecutor : public Executor {
     for (const BoundCall& call : program.calls()) eager_.run_call(call);
   }
 
-  void capture(cuda::DeviceProgram& program) {
+  cudaGraphExec_t capture(const std::function<void()>& work) {
     cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
     cuda::check(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
-    run_eagerly(program);
+    capturing_ = true;
+    work();
+    capturing_ = false;
     cuda::check(cudaStreamEndCapture(context_.stream(), &graph), "cudaStreamEndCapture");
-    cuda::check(cudaGraphInstantiate(&program.graph, graph, 0), "cudaGraphInstantiate");
+    cuda::check(cudaGraphInstantiate(&made, graph, 0), "cudaGraphInstantiate");
     cudaGraphDestroy(graph);
+    return made;
   }
 
   void download(const Tensor& from, std::byte* to) {
@@ -124,6 +166,8 @@ class CudaExecutor : public Executor {
   cuda::Staging staging_;
   cuda::PinnedRing ring_{size_t{32} << 20};
   std::shared_ptr<cuda::Buffer> pool_;
+  bool capturing_ = false;
+  cuda::StreamSpans spans_{Lane::device};
 };
 
 void CudaExecutor::run_timed(const BoundProgram& bound, std::vector<double>& seconds) {

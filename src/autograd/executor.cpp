@@ -77,6 +77,13 @@ void Executor::run(const BoundProgram& program, const Observer& observer) {
   }
 }
 
+void Executor::run_told(const BoundProgram& program, const std::function<void(size_t call)>& after) {
+  for (size_t i = 0; i < program.calls().size(); ++i) {
+    run_call(program.calls()[i]);
+    after(i);
+  }
+}
+
 void Executor::run_timed(const BoundProgram& program, std::vector<double>& seconds) {
   seconds.resize(program.calls().size());
   for (size_t i = 0; i < program.calls().size(); ++i) {

@@ -42,6 +42,12 @@ class BoundProgram {
   mutable std::shared_ptr<void> device_copy_;
 };
 
+// A run of programs and exchanges that is always the same: what a device made of it.
+struct Sequence {
+  int64_t runs = 0;
+  std::shared_ptr<void> device_copy;
+};
+
 using Observer = std::function<void(std::string_view name, const Tensor& value)>;
 
 // The host's memory is where programs are described, filled and read. An executor on a device works on copies of its own, so
@@ -55,12 +61,24 @@ class Executor {
   virtual void run(const BoundProgram&);                   // may return before the work is done
   virtual void run(const BoundProgram&, const Observer&);  // tells every observe point right after it is made
   virtual void run_timed(const BoundProgram&, std::vector<double>& seconds);  // adds the time of each call
+  // Tells after each call that it has been asked for: what reads its results in the order of stream() may begin.
+  virtual void run_told(const BoundProgram&, const std::function<void(size_t call)>& after);
+  // Runs `body`, which runs programs and lets nothing wait on the host. A device may remember what it did and do that again
+  // without calling it; the answer is whether it was called.
+  virtual bool run_sequence(Sequence&, const std::function<void()>& body) {
+    body();
+    return true;
+  }
 
   virtual void to_device(const Tensor&) {}  // the host has written this external tensor since the last run
   virtual void to_host(const Tensor&) {}    // the host is about to read this external tensor
   // A kept value, or a parameter's, as the last run left it.
   virtual Tensor fetch(const BoundProgram& program, int32_t value) { return program.tensor(value); }
   virtual void wait() {}  // until everything that was asked for is done
+
+  // Where an external tensor lies while programs run: itself, or its copy on the device.
+  virtual Tensor place_of(const Tensor& external) { return external; }
+  virtual void* stream() const { return nullptr; }  // the device's queue (a cudaStream_t); null on the CPU
 };
 
 std::unique_ptr<Executor> make_executor(Backend, Queue&);

@@ -97,16 +97,20 @@ std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout,
   return banks;
 }
 
-// Reductions that leave layer by layer while the backward pass, two thirds of the passes, goes on.
+// Reductions that leave layer by layer while the backward pass, two thirds of the passes, goes on. A looped layer's leaves
+// after the backward of its first pass (optim/early_slices.h).
 std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, const Recipe& recipe, const ScalingInputs& inputs,
                                 double passes) {
   double bytes = 0;
   for (const ShardedBank& bank : layout.matrices) bytes += wire_bytes(bank.padded, inputs.ranks, kBf16);
   const auto layers = static_cast<double>(recipe.model.layers);
+  const LoopRecipe& loop = recipe.model.loop;
+  const int64_t repeated = loop.count * (loop.end - loop.start + 1), walked = recipe.model.layers + repeated;
   std::vector<size_t> ids;
   for (int64_t layer = recipe.model.layers - 1; layer >= 0; --layer) {
-    const double ready = passes * (1 + 2 * (layers - static_cast<double>(layer)) / layers) / 3;
-    ids.push_back(lanes.start("reduce-scatter layer " + std::to_string(layer), bytes / layers, ready));
+    const int64_t first_walk = layer <= loop.end || loop.count == 0 ? layer : layer + repeated;
+    const double done = static_cast<double>(walked - first_walk) / static_cast<double>(walked);
+    ids.push_back(lanes.start("reduce-scatter layer " + std::to_string(layer), bytes / layers, passes * (1 + 2 * done) / 3));
   }
   return ids;
 }
@@ -175,6 +179,7 @@ StepModel model_step(const Recipe& recipe, const Gpu& gpu, const ScalingInputs& 
   lanes.work(copy_ms(elements * (4 + 4 + kBf16), gpu));  // norm, and the clipped gradient as bf16
   if (inputs.schedule == Schedule::early) {
     std::reverse(reductions.begin(), reductions.end());  // a bank is whole when its first layer's slice has come
+    lanes.wait(lanes.start("all-gather clip coefficients", 2 * sizeof(double) * (inputs.ranks - 1)));
     lanes.wait(lanes.start("all-reduce replicated", 2 * wire_bytes(layout.pack, inputs.ranks, kReplicatedBytes)));
   } else {
     reductions = start_reductions(lanes, layout, inputs);

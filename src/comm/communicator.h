@@ -1,6 +1,6 @@
 // How the processes of a run exchange numbers (spec §9). Large exchanges are started first and waited for later, so that work
-// goes on between; everything is called by all ranks in the same order. Tensors say on which device they lie; an
-// implementation refuses those it cannot carry.
+// goes on between; everything is called by all ranks in the same order. Tensors of start_…() may lie on a device, in the order
+// of the queue that follow() names; those of other calls are the host's.
 #pragma once
 
 #include <span>
@@ -20,7 +20,10 @@ struct CommCounters {
   Traffic exchange;    // (n−1)/n of the full buffer
   Traffic all_gather;  // (n−1)/n of the full buffer
   Traffic all_reduce;  // 2(n−1)/n of the numbers
+  Traffic gather;      // all of it, unless this rank is the one that it goes to
   Traffic broadcast;   // all of it
+  CommCounters since(const CommCounters& before) const;
+  void add(const CommCounters& more);
 };
 
 class Communicator {
@@ -32,6 +35,10 @@ class Communicator {
   virtual int size() const = 0;
   virtual int local_size() const { return size(); }  // ranks on this machine
   bool root() const { return rank() == 0; }
+  // Whether updates are shared between ranks. One rank alone does so only to try a library.
+  virtual bool shares_updates() const { return size() > 1; }
+  // Whether wait() blocks the host. If not, exchanges of device tensors may be captured in a graph.
+  virtual bool host_waits() const { return true; }
 
   void barrier();
   void broadcast(const Tensor& data, int from = 0);
@@ -43,13 +50,25 @@ class Communicator {
   Request start_exchange(const Tensor& full, const Tensor& received);
   // Rank r's shard becomes piece r of `full` everywhere.
   Request start_all_gather(const Tensor& shard, const Tensor& full);
+  // Every rank's `part` goes to rank `to`: that of rank q comes to lie q·stride elements behind the beginning of `all`, which
+  // the others do not have.
+  Request start_gather(const Tensor& part, const Tensor& all, int64_t stride, int to);
   void wait(Request request);   // buffers of a request are the communicator's until then
   virtual void progress() = 0;  // lets started exchanges move; costs little
 
   // Ends every rank with this exit status. The first to fail prints the sentence; nothing is printed twice.
   [[noreturn]] virtual void end_all(const std::string& sentence, int status) = 0;
 
+  // Device tensors are made and read in the order of this queue (a cudaStream_t).
+  virtual void follow(void* stream) { stream_ = stream; }
+
   const CommCounters& counters() const { return counters_; }
+  void count_again(const CommCounters& more) { counters_.add(more); }  // of a graph that ran once more
+  void name_next(std::string name) { next_name_ = std::move(name); }   // of the next exchange, in a timeline
+
+ protected:
+  void* stream() const { return stream_; }
+  std::string take_name(const char* kind);
 
  private:
   virtual void do_barrier() = 0;
@@ -57,9 +76,12 @@ class Communicator {
   virtual void do_all_reduce(std::span<double> values) = 0;
   virtual Request do_start_exchange(const Tensor& full, const Tensor& received) = 0;
   virtual Request do_start_all_gather(const Tensor& shard, const Tensor& full) = 0;
+  virtual Request do_start_gather(const Tensor& part, const Tensor& all, int64_t stride, int to) = 0;
   virtual void do_wait(Request request) = 0;
 
   CommCounters counters_;
+  void* stream_ = nullptr;
+  std::string next_name_;
 };
 
 // A run of one process. Shared by everything that needs no ranks; nothing it does has a state but the counters.

@@ -7,16 +7,19 @@
 
 #include "base/error.h"
 #include "comm/mpi_start.h"
+#include "comm/nccl_start.h"
 
 namespace fairway {
 namespace {
 
-struct Pair {
-  const char *size, *rank;
+struct Variables {
+  const char *size, *rank, *local_size, *local_rank;
 };
-constexpr Pair kMpiLaunchers[] = {
-    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}, {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
-constexpr Pair kTorchrun{"WORLD_SIZE", "RANK"};
+constexpr Variables kMpiLaunchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID"}};
+constexpr Variables kTorchrun{"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK"};
 
 // A whole number from 0 up, or −1.
 int number(const char* text) {
@@ -26,17 +29,33 @@ int number(const char* text) {
   return error == std::errc{} && *end == '\0' && value >= 0 ? value : -1;
 }
 
+// MPI's is made before NCCL's, and so destroyed after it.
 std::unique_ptr<Communicator>& made() {
   static std::unique_ptr<Communicator> communicator;
   return communicator;
 }
+std::unique_ptr<Communicator>& made_for_devices() {
+  made();
+  static std::unique_ptr<Communicator> communicator;
+  return communicator;
+}
+
+Launch launched(Launch::Kind kind, const Variables& names, const Environment& environment) {
+  Launch out{kind, number(environment(names.size)), number(environment(names.rank)), names.size};
+  const int local_size = number(environment(names.local_size)), local_rank = number(environment(names.local_rank));
+  out.local_size = local_size > 0 ? local_size : out.size;
+  out.local_rank = local_rank >= 0 ? local_rank : out.rank;
+  return out;
+}
+bool several(const Launch& launch) { return launch.size > 1 && launch.rank >= 0 && launch.rank < launch.size; }
 
 std::unique_ptr<Communicator> start(const Launch& launch) {
   const std::string told = launch.variable + " = " + std::to_string(launch.size);
   if (launch.kind == Launch::Kind::torchrun) {
     throw InputError(told +
-                     " and RANK are set, as torchrun does, but no MPI launcher's variables: ranks on the CPU talk over " +
-                     "MPI; start them with mpirun -n " + std::to_string(launch.size) + " fairway …, or unset WORLD_SIZE");
+                     " and RANK are set, as torchrun does, but no MPI launcher's variables: only training on CUDA devices " +
+                     "starts so; ranks on the CPU talk over MPI; start them with mpirun -n " + std::to_string(launch.size) +
+                     " fairway …, or unset WORLD_SIZE");
   }
   if (!mpi_in_build()) {
     throw InputError(told +
@@ -48,27 +67,52 @@ std::unique_ptr<Communicator> start(const Launch& launch) {
 }  // namespace
 
 Launch find_launch(const Environment& environment) {
-  for (const Pair& pair : kMpiLaunchers) {
-    const int size = number(environment(pair.size)), rank = number(environment(pair.rank));
-    if (size > 1 && rank >= 0 && rank < size) return {Launch::Kind::mpi, size, rank, pair.size};
-    if (size == 1) return {};
+  for (const Variables& names : kMpiLaunchers) {
+    const Launch found = launched(Launch::Kind::mpi, names, environment);
+    if (several(found)) return found;
+    if (found.size == 1) return {};
   }
-  const int size = number(environment(kTorchrun.size)), rank = number(environment(kTorchrun.rank));
-  if (size > 1 && rank >= 0 && rank < size) return {Launch::Kind::torchrun, size, rank, kTorchrun.size};
-  return {};
+  const Launch found = launched(Launch::Kind::torchrun, kTorchrun, environment);
+  return several(found) ? found : Launch{};
 }
 
 Launch find_launch() {
   return find_launch([](const char* name) { return std::getenv(name); });
 }
 
-Communicator* world_if_made() { return made().get(); }
+Communicator* world_if_made() { return made() ? made().get() : made_for_devices().get(); }
+
+void leave_world() {
+  made_for_devices().reset();
+  made().reset();
+}
 
 Communicator& world() {
   const Launch launch = find_launch();
   if (launch.kind == Launch::Kind::alone) return single_process();
   if (!made()) made() = start(launch);
   return *made();
+}
+
+Carrier parse_carrier(std::string_view name) {
+  if (name == "auto") return Carrier::automatic;
+  if (name == "mpi") return Carrier::mpi;
+  if (name == "nccl") return Carrier::nccl;
+  throw InputError("--comm " + std::string(name) + ": expected auto, mpi or nccl");
+}
+
+Communicator& device_world(Carrier carrier, int devices) {
+  const Launch launch = find_launch();
+  if (launch.kind == Launch::Kind::torchrun && carrier != Carrier::mpi) carrier = Carrier::nccl;
+  Communicator* host = launch.kind == Launch::Kind::mpi ? &world() : nullptr;
+  if (carrier == Carrier::automatic && host != nullptr && devices >= host->local_size() && !nccl_version().empty())
+    carrier = Carrier::nccl;
+  if (carrier != Carrier::nccl) return world();
+  if (host != nullptr && devices < host->local_size())
+    throw InputError("--comm nccl: " + std::to_string(host->local_size()) + " ranks on a machine with " +
+                     std::to_string(devices) + " devices; NCCL wants one for each rank (--comm mpi lets them share)");
+  if (!made_for_devices()) made_for_devices() = start_nccl(launch, host);
+  return *made_for_devices();
 }
 
 }  // namespace fairway

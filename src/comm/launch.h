@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "comm/communicator.h"
 
@@ -12,7 +13,8 @@ struct Launch {
   enum class Kind : uint8_t { alone, mpi, torchrun };
   Kind kind = Kind::alone;
   int size = 1, rank = 0;
-  std::string variable;  // the environment variable that told
+  std::string variable;                // the environment variable that told
+  int local_rank = 0, local_size = 1;  // on this machine; where nobody tells, all ranks are on one
 };
 
 // Reads OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS (MPI launchers), then WORLD_SIZE with RANK (torchrun).
@@ -28,5 +30,13 @@ std::string mpi_version();  // "" without MPI
 // InputError when this program cannot work the way it was started.
 Communicator& world();
 Communicator* world_if_made();
+void leave_world();  // at the end of the program: the ranks part
+
+// For work on devices: what carries device tensors. Automatic: NCCL where it is installed and each rank of a machine has a
+// device of its own, else MPI through host memory. NCCL may be asked for by a single process too. The current device of this
+// thread is the rank's.
+enum class Carrier : uint8_t { automatic, mpi, nccl };
+Carrier parse_carrier(std::string_view name);  // "auto", "mpi", "nccl"; InputError for others
+Communicator& device_world(Carrier carrier, int devices);
 
 }  // namespace fairway

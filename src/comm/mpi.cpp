@@ -1,15 +1,19 @@
-// Ranks over MPI, buffers in host memory. Nothing blocks inside the library: every call is started and then polled, so that a
-// rank that fails or stops is noticed while the others wait for it.
+// Ranks over MPI. Nothing blocks inside the library: every call is started and then polled, so that a rank that fails or stops
+// is noticed while the others wait for it. Tensors on a device pass through pinned host memory.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <new>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
+#include "base/timeline.h"
+#include "comm/device_staging.h"
 #include "comm/launch.h"
 #include "comm/mpi_start.h"
 #include "comm/watchdog.h"
@@ -59,20 +63,32 @@ class MpiRanks final : public Communicator {
   void do_all_reduce(std::span<double> values) override;
   Request do_start_exchange(const Tensor& full, const Tensor& received) override;
   Request do_start_all_gather(const Tensor& shard, const Tensor& full) override;
+  Request do_start_gather(const Tensor& part, const Tensor& all, int64_t stride, int to) override;
   void do_wait(Request request) override;
 
   void share_board();
   void silent_rank(size_t local_rank);
-  MPI_Request& slot(Request& request);
+  struct Flight {
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool used = false;
+    Tensor arrives;  // on a device: where its host twin goes at the end
+    std::string name;
+    double begun = 0;
+  };
+  Flight& begin(const char* kind, Request& id);
+  Tensor outgoing(const Tensor& tensor);                  // in host memory, filled
+  Tensor incoming(const Tensor& tensor, Flight& flight);  // in host memory
   void poll(MPI_Request& request);
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   MPI_Comm machine_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
   Board* board_ = nullptr;
-  std::vector<int> world_ranks_;        // of this machine's ranks
-  std::atomic<int> silent_rank_{-1};    // found by the watchdog
-  std::vector<MPI_Request> requests_;   // null where free
+  std::vector<int> world_ranks_;      // of this machine's ranks
+  std::atomic<int> silent_rank_{-1};  // found by the watchdog
+  std::vector<Flight> flights_;
+  std::map<std::tuple<int64_t, int, MPI_Datatype>, MPI_Datatype> spaced_;  // so many elements, so far apart
+  DeviceStaging staging_;
   std::unique_ptr<Watchdog> watchdog_;  // last: its thread uses the rest
 };
 
@@ -146,11 +162,24 @@ void MpiRanks::end_all(const std::string& sentence, int status) {
   _exit(status);
 }
 
-MPI_Request& MpiRanks::slot(Request& request) {
-  for (request = 0; request < requests_.size(); ++request) {
-    if (requests_[request] == MPI_REQUEST_NULL) return requests_[request];
-  }
-  return requests_.emplace_back(MPI_REQUEST_NULL);
+MpiRanks::Flight& MpiRanks::begin(const char* kind, Request& id) {
+  for (id = 0; id < flights_.size() && flights_[id].used; ++id) {}
+  Flight& flight = id < flights_.size() ? flights_[id] : flights_.emplace_back();
+  flight.used = true;
+  flight.arrives = {};
+  flight.begun = Timeline::active() != nullptr ? Timeline::now() : 0;
+  flight.name = take_name(kind);
+  return flight;
+}
+
+Tensor MpiRanks::outgoing(const Tensor& tensor) {
+  return tensor.device == Device::cpu ? tensor : staging_.bring(tensor, stream());
+}
+
+Tensor MpiRanks::incoming(const Tensor& tensor, Flight& flight) {
+  if (tensor.device == Device::cpu) return tensor;
+  flight.arrives = tensor;
+  return staging_.host_of(tensor);
 }
 
 void MpiRanks::poll(MPI_Request& request) {
@@ -171,12 +200,20 @@ void MpiRanks::poll(MPI_Request& request) {
 
 void MpiRanks::progress() {
   int done = 0;
-  for (MPI_Request& request : requests_) {
-    if (request != MPI_REQUEST_NULL) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+  for (const Flight& flight : flights_) {
+    if (flight.used) MPI_Request_get_status(flight.request, &done, MPI_STATUS_IGNORE);
   }
 }
 
-void MpiRanks::do_wait(Request request) { poll(requests_[request]); }
+void MpiRanks::do_wait(Request request) {
+  const TimelineRange waiting("wait for ranks");
+  Flight& flight = flights_[request];
+  poll(flight.request);
+  if (flight.arrives) staging_.put(flight.arrives, stream());
+  flight.used = false;
+  if (Timeline* timeline = Timeline::active(); timeline != nullptr && flight.begun > 0)
+    timeline->add(flight.name, Lane::network, flight.begun, Timeline::now());
+}
 
 void MpiRanks::do_barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -198,17 +235,37 @@ void MpiRanks::do_all_reduce(std::span<double> values) {
 
 Communicator::Request MpiRanks::do_start_exchange(const Tensor& full, const Tensor& received) {
   Request id = 0;
-  MPI_Request& request = slot(id);
-  const int count = element_count(full, size_);
-  MPI_Ialltoall(full.data, count, type_of(full), received.data, count, type_of(full), MPI_COMM_WORLD, &request);
+  Flight& flight = begin("exchange", id);
+  const Tensor from = outgoing(full), to = incoming(received, flight);
+  const int count = element_count(from, size_);
+  MPI_Ialltoall(from.data, count, type_of(from), to.data, count, type_of(from), MPI_COMM_WORLD, &flight.request);
   return id;
 }
 
 Communicator::Request MpiRanks::do_start_all_gather(const Tensor& shard, const Tensor& full) {
   Request id = 0;
-  MPI_Request& request = slot(id);
-  const int count = element_count(shard, 1);
-  MPI_Iallgather(shard.data, count, type_of(shard), full.data, count, type_of(full), MPI_COMM_WORLD, &request);
+  Flight& flight = begin("gather", id);
+  const Tensor from = outgoing(shard), to = incoming(full, flight);
+  const int count = element_count(from, 1);
+  MPI_Iallgather(from.data, count, type_of(from), to.data, count, type_of(from), MPI_COMM_WORLD, &flight.request);
+  return id;
+}
+
+Communicator::Request MpiRanks::do_start_gather(const Tensor& part, const Tensor& all, int64_t stride, int to) {
+  FAIRWAY_ASSERT(part.device == Device::cpu, "slices of a device's gradient do not travel over MPI");
+  Request id = 0;
+  Flight& flight = begin("slice", id);
+  const MPI_Datatype type = type_of(part);
+  const int count = element_count(part, 1);
+  MPI_Datatype& spaced = spaced_[{stride, count, type}];
+  if (spaced == MPI_Datatype{}) {  // one part counts as `stride` elements on arrival
+    MPI_Datatype whole = type;
+    MPI_Type_contiguous(count, type, &whole);
+    MPI_Type_create_resized(whole, 0, static_cast<MPI_Aint>(stride * static_cast<int64_t>(size_of(part.spec.dtype))), &spaced);
+    MPI_Type_commit(&spaced);
+    MPI_Type_free(&whole);
+  }
+  MPI_Igather(part.data, count, type, rank_ == to ? all.data : nullptr, 1, spaced, to, MPI_COMM_WORLD, &flight.request);
   return id;
 }
 

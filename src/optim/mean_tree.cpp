@@ -21,6 +21,7 @@ MeanTree::MeanTree(const Leaf& leaf, int64_t leaves)
   for (int i = 0; i < tree_depth(leaves); ++i) {
     slots_.push_back(arena_.make("branch " + std::to_string(i), {{leaf.elements}, DType::f32}));
     Tape put;
+    put.scope("into the mean");
     for (const Source& source : leaf.sources) {
       const Tensor target = part(slots_.back(), source.offset, source.gradient.numel());
       put.call(AccumulateScaled{.factor = leaf.factor, .overwrite = true},
@@ -29,6 +30,7 @@ MeanTree::MeanTree(const Leaf& leaf, int64_t leaves)
     put_.push_back(bind(std::move(put)));
     if (i == 0) continue;
     Tape add;
+    add.scope("sum of the mean");
     add.call(AccumulateScaled{}, {add.input("branch", slots_[slots_.size() - 2]), add.input("later", slots_.back()), Var{}});
     add_.push_back(bind(std::move(add)));
   }

@@ -30,7 +30,7 @@ int64_t emulated_share(int64_t world, int64_t processes) {
                    " ranks evenly in powers of two; start " + fitting + " of them");
 }
 
-Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm)
+Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm, Start start)
     : params_(&params),
       comm_(&comm),
       world_(recipe.train.emulated_world),
@@ -43,11 +43,12 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicato
   clip_ = work_.make("clip", {{2}, DType::f64});
   make_state();
   Tape zero;
+  zero.scope("zero gradients");
   zero.call(Fill{}, {zero.input("gradients", params.flat_grads())});
   zero_ = std::make_unique<BoundProgram>(std::move(zero).finish());
   clip_program_ = std::make_unique<BoundProgram>(record_clip());
   MeanTree::Leaf leaf{.clip = clip_, .factor = 1.0 / static_cast<double>(world_)};
-  if (comm.size() == 1) {
+  if (!comm.shares_updates()) {
     leaf.sources = {{params.flat_grads(), 0}};
     leaf.elements = params.flat_grads().numel();
     if (world_ > 1) mean_ = std::make_unique<MeanTree>(leaf, world_);
@@ -55,11 +56,15 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicato
     return;
   }
   layout_ = gradient_layout(recipe, params, comm.size());
-  for (const ShardedBank& bank : layout_.matrices) leaf.sources.push_back({bank.bank->grad, bank.offset});
+  const bool early = start == Start::early && local_ranks_ == 1 && comm.size() > 1;
+  for (const ShardedBank& bank : layout_.matrices) {
+    if (!early) leaf.sources.push_back({bank.bank->grad, bank.offset});
+  }
   for (const Place& place : layout_.replicated) leaf.sources.push_back({place.bank->grad, place.offset});
   leaf.elements = layout_.elements;
   mean_ = std::make_unique<MeanTree>(leaf, local_ranks_);
-  sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, mean_->mean(), comm, UpdateInputs{scalars_, {}});
+  const ShardedUpdate::Gradients gradients{mean_->mean(), early ? clip_ : Tensor{}, leaf.factor};
+  sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, gradients, comm, UpdateInputs{scalars_, {}});
 }
 
 void Optimizer::make_state() {
@@ -79,6 +84,7 @@ void Optimizer::make_state() {
 
 Program Optimizer::record_clip() const {
   Tape tape;
+  tape.scope("clip");
   const Var totals = tape.input("squared norm", totals_);
   tape.call(SumSquares{.slot = 0}, {tape.input("gradients", params_->flat_grads()), totals});
   tape.call(ClipCoefficient{.max_norm = clip_norm_}, {totals, tape.input("clip", clip_)});
@@ -109,6 +115,13 @@ Program Optimizer::record_update(const Recipe& recipe) {
 
 void Optimizer::begin_rank(Executor& executor) { executor.run(*zero_); }
 
+void Optimizer::run_last(Executor& executor, const BoundProgram& program) {
+  if (sharded_)
+    sharded_->run_last(executor, program);
+  else
+    executor.run(program);
+}
+
 void Optimizer::end_rank(Executor& executor, int64_t rank) {
   executor.run(*clip_program_);
   if (mean_) mean_->add(executor, rank);
@@ -126,24 +139,26 @@ void Optimizer::update(Executor& executor, const StepNumbers& numbers) {
     executor.run(*update_);
 }
 
-void Optimizer::gather_state() {
+void Optimizer::gather_state(Executor& executor) {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->gather_momentum(part.bank->info.name, part.first);
+      sharded_->gather_momentum(executor, part.bank->info.name, part.first);
     } else if (comm_->root()) {
       const AdamState& state = sharded_->adam(part.bank->info.name);
+      executor.to_host(state.m);
+      executor.to_host(state.v);
       std::memcpy(part.first.data, state.m.data, state.m.spec.bytes());
       std::memcpy(part.second.data, state.v.data, state.v.spec.bytes());
     }
   }
 }
 
-void Optimizer::share_state() {
+void Optimizer::share_state(Executor& executor) {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->take_momentum(part.bank->info.name, part.first);
+      sharded_->take_momentum(executor, part.bank->info.name, part.first);
       continue;
     }
     const AdamState& state = sharded_->adam(part.bank->info.name);
@@ -153,6 +168,8 @@ void Optimizer::share_state() {
     }
     comm_->broadcast(state.m);
     comm_->broadcast(state.v);
+    executor.to_device(state.m);
+    executor.to_device(state.v);
   }
 }
 

@@ -22,11 +22,15 @@ int64_t emulated_share(int64_t world, int64_t processes);
 
 class Optimizer {
  public:
-  Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm = single_process());
+  // Early: gradients of a bank may set out during the backward pass, where run_last() is on the CPU.
+  enum class Start : uint8_t { early, after_backward };
+  Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm = single_process(), Start start = Start::early);
 
   int64_t local_ranks() const { return local_ranks_; }  // emulated ranks this process works through
 
-  void begin_rank(Executor&);              // gradients of the next emulated rank start at zero
+  void begin_rank(Executor&);  // gradients of the next emulated rank start at zero
+  // The program of an emulated rank's last micro-batch.
+  void run_last(Executor&, const BoundProgram&);
   void end_rank(Executor&, int64_t rank);  // clip them, add them to the mean; counted from 0 in each process
   void update(Executor&, const StepNumbers&);
 
@@ -36,8 +40,8 @@ class Optimizer {
   // Momentum and moments: what a checkpoint keeps, the same for any number of processes. With several of them it is whole on
   // rank 0 after gather_state(), and taken up by all from rank 0 by share_state(); both are collective.
   Tensor flat_state() const { return flat_state_; }
-  void gather_state();
-  void share_state();
+  void gather_state(Executor&);
+  void share_state(Executor&);
 
  private:
   struct StatePart {

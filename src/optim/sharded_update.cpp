@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/timeline.h"
 #include "comm/tree.h"
 
 namespace fairway {
@@ -11,9 +12,9 @@ namespace {
 
 size_t float_bytes(int64_t elements) { return align_up(static_cast<size_t>(elements) * sizeof(float)); }
 
-size_t received_bytes(const GradientLayout& layout) {
-  size_t bytes = float_bytes(layout.pack);
-  for (const ShardedBank& bank : layout.matrices) bytes += float_bytes(bank.padded);
+size_t exchange_bytes(const GradientLayout& layout, int ranks) {
+  size_t bytes = float_bytes(layout.pack) + align_up(static_cast<size_t>(ranks) * 2 * sizeof(double));
+  for (const ShardedBank& bank : layout.matrices) bytes += float_bytes(bank.padded) + float_bytes(bank.padded / ranks);
   return bytes;
 }
 
@@ -21,24 +22,37 @@ Tensor flat_part(const Tensor& whole, int64_t offset, int64_t elements) {
   return make_view(whole.as<float>() + offset, {{elements}, DType::f32});
 }
 
-// What the ranks sent, added in the tree's order; the sum ends in the first piece, which is returned.
-Tensor record_sum(Tape& tape, const Tensor& received, int ranks) {
-  const int64_t piece = received.numel() / ranks;
+}  // namespace
+
+ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Communicator& comm,
+                             const UpdateInputs& inputs)
+    : comm_(&comm),
+      state_("optimizer", state_bytes(layout)),
+      received_("exchanged gradients", exchange_bytes(layout, comm.size())),
+      clip_(gradients.raw) {
+  clips_ = received_.make("clips", {{comm.size(), 2}, DType::f64});
+  banks_.reserve(layout.matrices.size());
+  std::vector<EarlySlices::Bank> sliced;
+  for (const ShardedBank& place : layout.matrices) {
+    record_bank(recipe, place, gradients, inputs);
+    sliced.push_back({&place, banks_.back().received});
+  }
+  if (gradients.raw) early_ = std::make_unique<EarlySlices>(std::move(sliced), comm);
+  record_pack(recipe, layout, gradients.mean, inputs);
+}
+
+// What the ranks sent, scaled if that is left to do, added in the tree's order; the sum ends in the first piece.
+Tensor ShardedUpdate::record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const {
+  const int64_t ranks = comm_->size(), piece = received.numel() / ranks;
   const auto at = [&](int64_t rank) {
     return tape.input("from " + std::to_string(rank), flat_part(received, rank * piece, piece));
   };
+  for (int64_t rank = 0; rank < ranks && gradients.raw; ++rank) {
+    tape.call(AccumulateScaled{.factor = gradients.factor, .overwrite = true},
+              {at(rank), at(rank), tape.input("clip of " + std::to_string(rank), clips_.slice(rank))});
+  }
   for (const auto& [to, from] : tree_additions(ranks)) tape.call(AccumulateScaled{}, {at(to), at(from), Var{}});
   return flat_part(received, 0, piece);
-}
-
-}  // namespace
-
-ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, Communicator& comm,
-                             const UpdateInputs& inputs)
-    : comm_(&comm), state_("optimizer", state_bytes(layout)), received_("received gradients", received_bytes(layout)) {
-  banks_.reserve(layout.matrices.size());
-  for (const ShardedBank& place : layout.matrices) record_bank(recipe, place, mean, inputs);
-  record_pack(recipe, layout, mean, inputs);
 }
 
 size_t ShardedUpdate::state_bytes(const GradientLayout& layout) const {
@@ -48,22 +62,22 @@ size_t ShardedUpdate::state_bytes(const GradientLayout& layout) const {
   return bytes;
 }
 
-void ShardedUpdate::record_bank(const Recipe& recipe, const ShardedBank& place, const Tensor& mean,
+void ShardedUpdate::record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients,
                                 const UpdateInputs& inputs) {
   const std::string& name = place.bank->info.name;
-  Bank bank{.place = &place, .full = flat_part(mean, place.offset, place.padded)};
+  Bank bank{.place = &place, .full = flat_part(gradients.mean, place.offset, place.padded)};
   bank.received = received_.make("received " + name, bank.full.spec);
+  bank.sent = received_.make("update " + name, {place.shard_shape(), DType::f32});
   bank.momentum = state_.make("momentum " + name, {place.shard_shape(), DType::f32});
   Tape work;
-  work.scope(name);
-  const Tensor shard = record_sum(work, bank.received, comm_->size());
+  work.scope("update of " + name);
+  const Tensor shard = record_sum(work, bank.received, gradients);
   const Var update =
       record_muon_update(work, recipe.optim.matrix, name, shard.reshaped(place.shard_shape()), bank.momentum, inputs);
-  work.keep(update);
+  work.call(AccumulateScaled{.overwrite = true}, {work.input("sent", bank.sent), update, Var{}});
   bank.work = std::make_unique<BoundProgram>(std::move(work).finish());
-  bank.update = bank.work->tensor(update.id);
   Tape apply;
-  apply.scope(name);
+  apply.scope("weights of " + name);
   const Tensor gathered = flat_part(bank.full, 0, place.shape.numel()).reshaped(place.shape);
   record_muon_apply(apply, recipe.optim.matrix, name, place.bank->value.reshaped(place.shape),
                     apply.input("update " + name, gathered), inputs);
@@ -76,7 +90,8 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
   pack_ = flat_part(mean, layout.pack_offset, layout.pack);
   pack_received_ = received_.make("received pack", pack_.spec);
   Tape sum;
-  pack_shard_ = record_sum(sum, pack_received_, comm_->size());
+  sum.scope("sum of the pack");
+  pack_shard_ = record_sum(sum, pack_received_, {});
   pack_sum_ = std::make_unique<BoundProgram>(std::move(sum).finish());
   Tape adamw;
   for (const Place& place : layout.replicated) {
@@ -84,7 +99,7 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
     const AdamState state{state_.make("m " + bank.info.name, bank.value.spec),
                           state_.make("v " + bank.info.name, bank.value.spec)};
     adam_[bank.info.name] = state;
-    adamw.scope(bank.info.name);
+    adamw.scope("AdamW of " + bank.info.name);
     const Tensor gradient = flat_part(mean, place.offset, bank.value.numel()).reshaped(bank.value.spec.shape);
     record_adamw(adamw, recipe.optim, bank, gradient, state, inputs);
   }
@@ -92,30 +107,77 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
 }
 
 // The pack goes second: AdamW then fills the time until the largest bank has come.
-void ShardedUpdate::start_exchanges() {
-  const auto start = [&](Bank& bank) { bank.request = comm_->start_exchange(bank.full, bank.received); };
-  if (!banks_.empty()) start(banks_.front());
-  if (pack_.numel() > 0) pack_request_ = comm_->start_exchange(pack_, pack_received_);
-  for (size_t i = 1; i < banks_.size(); ++i) start(banks_[i]);
+void ShardedUpdate::start_exchanges(Executor& executor) {
+  const auto start = [&](Bank& bank) {
+    comm_->name_next(bank.place->bank->info.name);
+    bank.request = comm_->start_exchange(executor.place_of(bank.full), executor.place_of(bank.received));
+  };
+  if (early_) early_->start_rest();
+  if (!early_ && !banks_.empty()) start(banks_.front());
+  if (pack_.numel() > 0) {
+    comm_->name_next("replicated");
+    pack_request_ = comm_->start_exchange(executor.place_of(pack_), executor.place_of(pack_received_));
+  }
+  for (size_t i = 1; i < banks_.size() && !early_; ++i) start(banks_[i]);
 }
 
+void ShardedUpdate::run_last(Executor& executor, const BoundProgram& program) {
+  if (early_)
+    early_->run(executor, program);
+  else
+    executor.run(program);
+}
+
+// Where the host need not wait for exchanges they and the programs are one graph.
 void ShardedUpdate::run(Executor& executor) {
-  start_exchanges();
-  if (pack_.numel() > 0) {
-    comm_->wait(pack_request_);
-    executor.run(*pack_sum_);
-    comm_->wait(comm_->start_all_gather(pack_shard_, pack_));
-    executor.run(*adamw_);
+  comm_->follow(executor.stream());
+  if (comm_->host_waits()) return walk(executor);
+  const CommCounters before = comm_->counters();
+  if (executor.run_sequence(sequence_, [&] { walk(executor); }))
+    counted_ = comm_->counters().since(before);
+  else
+    comm_->count_again(counted_);
+}
+
+void ShardedUpdate::update_replicated(Executor& executor) {
+  if (early_) {
+    comm_->name_next("clip coefficients");
+    comm_->wait(comm_->start_all_gather(clip_, clips_));
   }
+  if (pack_.numel() == 0) return;
+  comm_->wait(pack_request_);
+  executor.run(*pack_sum_);
+  comm_->name_next("replicated");
+  comm_->wait(comm_->start_all_gather(executor.place_of(pack_shard_), executor.place_of(pack_)));
+  const TimelineRange range("AdamW");
+  executor.run(*adamw_);
+}
+
+void ShardedUpdate::await_gradient(size_t bank) {
+  if (early_)
+    early_->wait_for(bank);
+  else
+    comm_->wait(banks_[bank].request);
+}
+
+void ShardedUpdate::walk(Executor& executor) {
+  start_exchanges(executor);
+  update_replicated(executor);
   const auto finish = [&](Bank& bank) {
     comm_->wait(bank.request);
+    const TimelineRange range("weights");
     executor.run(*bank.apply);
   };
   for (size_t i = 0; i < banks_.size(); ++i) {
-    comm_->wait(banks_[i].request);
-    executor.run(*banks_[i].work);
+    Bank& bank = banks_[i];
+    await_gradient(i);
+    {
+      const TimelineRange range("momentum and Newton-Schulz");
+      executor.run(*bank.work);
+    }
     comm_->progress();
-    banks_[i].request = comm_->start_all_gather(banks_[i].update, banks_[i].full);
+    comm_->name_next(bank.place->bank->info.name);
+    bank.request = comm_->start_all_gather(executor.place_of(bank.sent), executor.place_of(bank.full));
     if (i > 0) finish(banks_[i - 1]);
   }
   if (!banks_.empty()) finish(banks_.back());
@@ -128,20 +190,22 @@ const ShardedUpdate::Bank& ShardedUpdate::bank(const std::string& name) const {
   return *found;
 }
 
-// Between steps the mean's buffer is free: it carries the state.
-void ShardedUpdate::gather_momentum(const std::string& name, const Tensor& full) {
+// Between steps the mean's buffer on the host is free: it carries the state.
+void ShardedUpdate::gather_momentum(Executor& executor, const std::string& name, const Tensor& full) {
   const Bank& at = bank(name);
+  executor.to_host(at.momentum);
   comm_->wait(comm_->start_all_gather(at.momentum, at.full));
   if (comm_->root()) std::memcpy(full.data, at.full.data, full.spec.bytes());
 }
 
-void ShardedUpdate::take_momentum(const std::string& name, const Tensor& full) {
+void ShardedUpdate::take_momentum(Executor& executor, const std::string& name, const Tensor& full) {
   const Bank& at = bank(name);
   const int64_t real = at.place->shape.numel(), shard = at.momentum.numel();
   if (comm_->root()) std::memcpy(at.full.data, full.data, full.spec.bytes());
   std::memset(at.full.as<float>() + real, 0, static_cast<size_t>(at.full.numel() - real) * sizeof(float));
   comm_->broadcast(flat_part(at.full, 0, real));
   std::memcpy(at.momentum.data, at.full.as<float>() + comm_->rank() * shard, at.momentum.spec.bytes());
+  executor.to_device(at.momentum);
 }
 
 }  // namespace fairway

@@ -1,6 +1,7 @@
 // Parallel Muon (spec §9): each rank sums and orthogonalises its shard of every bank, and the updates are gathered. The
 // exchanges of all banks start at once, largest first; AdamW runs while they fly; a bank's gather flies while the next bank is
-// worked on. Bits equal those of one process: sums go by comm/tree.h, and each matrix is updated as a whole by one rank.
+// worked on. With one emulated rank in each process the banks do not wait for the end of the backward pass (early_slices.h).
+// Bits equal those of one process: sums go by comm/tree.h, and each matrix is updated as a whole by one rank.
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "autograd/executor.h"
 #include "comm/communicator.h"
+#include "optim/early_slices.h"
 #include "optim/gradient_layout.h"
 #include "optim/record_update.h"
 
@@ -16,27 +18,38 @@ namespace fairway {
 
 class ShardedUpdate {
  public:
-  // `mean` holds this rank's branch of the mean in the layout; it is overwritten by run().
-  ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, Communicator& comm,
+  // `mean` holds this rank's branch of the mean in the layout; it is overwritten by run(). With `raw` the banks' gradients are
+  // taken where the model leaves them instead, and `raw` is this rank's clip coefficient.
+  struct Gradients {
+    Tensor mean, raw;
+    double factor = 1;  // of the mean; with `raw` only
+  };
+  ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Communicator& comm,
                 const UpdateInputs& inputs);
 
+  // Runs the program that completes the gradients; parts of them may set out on the way.
+  void run_last(Executor& executor, const BoundProgram& program);
   void run(Executor& executor);
 
   // The whole state of a bank, as one process would have it. Collective; `full` is written on rank 0 only.
-  void gather_momentum(const std::string& bank, const Tensor& full);
-  void take_momentum(const std::string& bank, const Tensor& full);  // from rank 0; `full` is read there only
+  void gather_momentum(Executor& executor, const std::string& bank, const Tensor& full);
+  void take_momentum(Executor& executor, const std::string& bank, const Tensor& full);  // from rank 0, which alone reads `full`
   const AdamState& adam(const std::string& bank) const { return adam_.at(bank); }
 
  private:
   struct Bank {
     const ShardedBank* place = nullptr;
-    Tensor full, received, momentum, update;    // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
+    Tensor full, received, momentum, sent;      // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
     std::unique_ptr<BoundProgram> work, apply;  // sum and update of the shard; update of the weights
     Communicator::Request request = 0;
   };
-  void start_exchanges();
+  void start_exchanges(Executor& executor);
+  void await_gradient(size_t bank);
+  void walk(Executor& executor);
+  void update_replicated(Executor& executor);
   size_t state_bytes(const GradientLayout& layout) const;
-  void record_bank(const Recipe& recipe, const ShardedBank& place, const Tensor& mean, const UpdateInputs& inputs);
+  void record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients, const UpdateInputs& inputs);
+  Tensor record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const;
   void record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
   const Bank& bank(const std::string& name) const;
 
@@ -47,6 +60,10 @@ class ShardedUpdate {
   Tensor pack_, pack_received_, pack_shard_;
   Communicator::Request pack_request_ = 0;
   std::unique_ptr<BoundProgram> pack_sum_, adamw_;
+  std::unique_ptr<EarlySlices> early_;
+  Tensor clip_, clips_;  // of this rank, of all ranks
+  Sequence sequence_;
+  CommCounters counted_;  // of one run
 };
 
 }  // namespace fairway

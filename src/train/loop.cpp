@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "optim/schedule.h"
 #include "train/averaged_weights.h"
+#include "train/profile.h"
 #include "train/share_run.h"
 
 namespace fairway {
@@ -28,7 +29,8 @@ class Loop {
         options_(options),
         comm_(trainer.comm()),
         line_(options.quiet || !comm_.root()),
-        hash_(recipe_hash(recipe)) {
+        hash_(recipe_hash(recipe)),
+        profile_(options.profile) {
     progress_.clock = schedule_clock(recipe);
     progress_.total_steps = recipe.train.steps;
     progress_.budget = recipe.train.seconds - recipe.train.reserve_seconds;
@@ -37,6 +39,7 @@ class Loop {
   TrainSummary run(ThreadPool& pool);
 
  private:
+  TrainSummary steps_to_the_end();
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
   void log_settings();
@@ -67,6 +70,7 @@ class Loop {
   Communicator& comm_;
   ProgressLine line_;
   std::string hash_;
+  Profile profile_;
   Progress progress_;
   ModelStage stage_;
   double last_loss_ = 0, saved_at_ = 0, startup_ = 0, flops_done_ = 0, tokens_done_ = 0, worked_ = 0, smooth_seconds_ = 0,
@@ -113,6 +117,12 @@ void Loop::log_settings() {
 
 TrainSummary Loop::run(ThreadPool& pool) {
   begin(pool);
+  const TrainSummary summary = steps_to_the_end();
+  profile_.write(comm_);
+  return summary;
+}
+
+TrainSummary Loop::steps_to_the_end() {
   const StopSignals signals;
   if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
   while (!progress_.finished()) {
@@ -159,6 +169,7 @@ void Loop::check_finite(const StepResult& result) const {
 }
 
 void Loop::one_step() {
+  profile_.before_step();
   const double begun = steady_seconds();
   const double scale = learning_rate_scale(recipe_.optim.schedule, progress_);
   switch_stages(scale);
@@ -225,7 +236,7 @@ void Loop::checkpoint() {
   trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
-  trainer_.optimizer().gather_state();
+  trainer_.optimizer().gather_state(trainer_.executor());
   const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
   saved_step_ = progress_.step;

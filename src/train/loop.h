@@ -30,6 +30,7 @@ struct TrainOptions {
   // Work on the side, each may be empty: after every step, inside of its time; and before a checkpoint is written.
   std::function<void(int64_t step, double learning_rate_scale, ModelStage stage)> after_step;
   std::function<void(int64_t step)> before_checkpoint;
+  std::string profile;  // file for a timeline of a few steps; empty: none
 };
 
 struct TrainSummary {

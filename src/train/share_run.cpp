@@ -23,7 +23,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
   Communicator& comm = trainer.comm();
   std::optional<RunState> state;
   if (comm.root()) state = load_checkpoint(folder, trainer, recipe_hash);
-  if (comm.size() == 1) return state;
+  if (!comm.shares_updates()) return state;
   Header header;
   if (state)
     header = {1,
@@ -47,7 +47,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
   if (trainer.averager().ema()) comm.broadcast(trainer.averager().ema());
   if (trainer.averager().swa()) comm.broadcast(trainer.averager().swa());
   trainer.averager().restore_snapshots(state->snapshots);
-  trainer.optimizer().share_state();
+  trainer.optimizer().share_state(trainer.executor());
   return state;
 }
 

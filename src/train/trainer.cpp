@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/timeline.h"
 #include "params/initialize.h"
 
 namespace fairway {
@@ -29,7 +30,8 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
       comm_(&comm),
       params_(parameter_table(recipe), ParamStore::Gradients::kept),
       io_("inputs", io_bytes(recipe, geometry)),
-      optimizer_(recipe, params_, comm),
+      optimizer_(recipe, params_, comm,
+                 executor.stream() == nullptr ? Optimizer::Start::early : Optimizer::Start::after_backward),
       averager_(recipe, params_),
       told_(static_cast<size_t>(recipe.train.micro_batches() + recipe.train.emulated_world)) {
   const Spec indices{{geometry.tokens}, DType::i32};
@@ -111,11 +113,20 @@ StepResult Trainer::step(const std::function<MicroBatch()>& next, const StepNumb
     optimizer_.begin_rank(*executor_);
     for (int64_t i = 0; i < per_rank; ++i) {
       load(next(), 1.0 / static_cast<double>(per_rank));
+      const TimelineRange range("forward and backward");
+      if (i + 1 == per_rank) {
+        optimizer_.run_last(*executor_, program);
+        break;
+      }
       executor_->run(program);
-      if (i + 1 < per_rank) read_loss(begin + i);
+      read_loss(begin + i);
     }
-    optimizer_.end_rank(*executor_, rank);
+    {
+      const TimelineRange range("clip");
+      optimizer_.end_rank(*executor_, rank);
+    }
     if (rank + 1 == local) {  // everything is asked for before the host waits for numbers
+      const TimelineRange range("update");
       optimizer_.update(*executor_, numbers);
       averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
     }

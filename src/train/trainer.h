@@ -45,6 +45,7 @@ class Trainer {
   StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
 
   Communicator& comm() { return *comm_; }
+  Executor& executor() { return *executor_; }
   ParamStore& params() { return params_; }
   const ParamStore& params() const { return params_; }
   Optimizer& optimizer() { return optimizer_; }

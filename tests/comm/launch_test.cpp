@@ -56,6 +56,21 @@ TEST(Launch, ReadsTheLaunchersVariables) {
   EXPECT_EQ(launched({{"WORLD_SIZE", "8"}, {"RANK", "7"}}).kind, Launch::Kind::torchrun);
 }
 
+TEST(Launch, TellsWhichDeviceIsTheRanks) {
+  const Launch mpirun = launched({{"OMPI_COMM_WORLD_SIZE", "16"},
+                                  {"OMPI_COMM_WORLD_RANK", "11"},
+                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}});
+  EXPECT_EQ(mpirun.local_rank, 3);
+  EXPECT_EQ(mpirun.local_size, 8);
+  const Launch torchrun = launched({{"WORLD_SIZE", "4"}, {"RANK", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}});
+  EXPECT_EQ(torchrun.local_rank, 0);
+  EXPECT_EQ(torchrun.local_size, 2);
+  const Launch untold = launched({{"PMI_SIZE", "4"}, {"PMI_RANK", "2"}});
+  EXPECT_EQ(untold.local_rank, 2);
+  EXPECT_EQ(untold.local_size, 4);
+}
+
 TEST(Launch, OneProcessOrBrokenVariablesAreNoLauncher) {
   EXPECT_EQ(launched({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"WORLD_SIZE", "8"}, {"RANK", "1"}}).kind,
             Launch::Kind::alone);

@@ -44,6 +44,8 @@ class ThreadRanks {
     struct Started {
       Tensor from, to;
       bool gather;
+      int64_t stride = 0;  // of a gather to one rank
+      int root = -1;
     };
     void do_barrier() override { all_.barrier_.arrive_and_wait(); }
     void do_broadcast(const Tensor& data, int from) override {
@@ -62,18 +64,28 @@ class ThreadRanks {
     }
     Request do_start_exchange(const Tensor& full, const Tensor& received) override { return start({full, received, false}); }
     Request do_start_all_gather(const Tensor& shard, const Tensor& full) override { return start({shard, full, true}); }
+    Request do_start_gather(const Tensor& part, const Tensor& all, int64_t stride, int to) override {
+      return start({part, all, true, stride, to});
+    }
     Request start(const Started& started) {
       started_.push_back(started);
       return started_.size() - 1;
     }
     void do_wait(Request request) override {
       const Started& at = started_[request];
+      if (at.root >= 0) return gather_to_one(at);
       const size_t piece = at.to.spec.bytes() / static_cast<size_t>(size());
       post(at.from.data);
       for (size_t q = 0; q < all_.posted_.size(); ++q) {
         const auto* from = static_cast<const std::byte*>(all_.posted_[q]);
         std::memcpy(at.to.data + q * piece, from + (at.gather ? 0 : static_cast<size_t>(rank_) * piece), piece);
       }
+      do_barrier();
+    }
+    void gather_to_one(const Started& at) {
+      post(at.from.data);
+      for (size_t q = 0; q < all_.posted_.size() && rank_ == at.root; ++q)
+        std::memcpy(at.to.data + q * static_cast<size_t>(at.stride) * sizeof(float), all_.posted_[q], at.from.spec.bytes());
       do_barrier();
     }
     void post(const void* data) {

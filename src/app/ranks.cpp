@@ -1,0 +1,44 @@
+#include "app/ranks.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/cuda/device.h"
+
+namespace fairway::app {
+namespace {
+
+// The ranks of a machine share its cores; a launcher may have bound this one to fewer.
+int threads_of_rank(const Communicator& comm) {
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  const int allowed = sched_getaffinity(0, sizeof bound, &bound) == 0 ? CPU_COUNT(&bound) : hardware_threads();
+  return std::max(1, std::min(allowed, hardware_threads() / comm.local_size()));
+}
+
+Communicator& communicator_for(const CommonFlags& flags, Carrier carrier) {
+  const Backend backend = parse_backend(flags.backend);
+  if (backend == Backend::cpu || backend == Backend::ref) {
+    if (carrier == Carrier::nccl) throw InputError(fmt::format("--comm nccl: --backend {} has no device", flags.backend));
+    return world();
+  }
+  cuda::use_device(find_launch().local_rank);
+  return device_world(carrier, static_cast<int>(cuda::devices().size()));
+}
+
+}  // namespace
+
+Communicator& meet_ranks(CommonFlags& flags, const std::string& carrier) {
+  Communicator& comm = communicator_for(flags, parse_carrier(carrier));
+  if (comm.size() > 1 && flags.threads == 0) flags.threads = threads_of_rank(comm);
+  if (!comm.root()) {
+    flags.quiet = true;
+    flags.json = false;
+  }
+  return comm;
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,52 @@
+#include <cuda_runtime.h>
+
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "comm/device_staging.h"
+
+namespace fairway {
+namespace {
+
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) throw WorkError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
+}
+
+}  // namespace
+
+struct DeviceStaging::Twins {
+  std::map<std::pair<const std::byte*, size_t>, std::byte*> at;
+  ~Twins() {
+    for (const auto& [device, host] : at) cudaFreeHost(host);
+  }
+};
+
+DeviceStaging::DeviceStaging() : twins_(std::make_unique<Twins>()) {}
+DeviceStaging::~DeviceStaging() = default;
+
+Tensor DeviceStaging::host_of(const Tensor& device) {
+  std::byte*& place = twins_->at[{device.data, device.spec.bytes()}];
+  if (place == nullptr) {
+    void* made = nullptr;
+    check(cudaMallocHost(&made, device.spec.bytes()), "cudaMallocHost");
+    place = static_cast<std::byte*>(made);
+  }
+  return make_view(place, device.spec);
+}
+
+Tensor DeviceStaging::bring(const Tensor& device, void* stream) {
+  const Tensor host = host_of(device);
+  const auto queue = static_cast<cudaStream_t>(stream);
+  check(cudaMemcpyAsync(host.data, device.data, host.spec.bytes(), cudaMemcpyDeviceToHost, queue), "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+  return host;
+}
+
+void DeviceStaging::put(const Tensor& device, void* stream) {
+  const Tensor host = host_of(device);
+  check(cudaMemcpyAsync(device.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
+        "cudaMemcpyAsync");
+}
+
+}  // namespace fairway
