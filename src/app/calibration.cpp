@@ -45,12 +45,16 @@ HessianStore from_shards(const CalibrationRequest& request, const CalibrationMod
 
 }  // namespace
 
-HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, bool quiet) {
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
-  const CalibrationModel model{
-      recipe,        request.weights, {.looped = stored_looped(request.source.weights, recipe)}, *machine.executor,
-      machine.queue, shown_on(line)};
+  const CalibrationModel model{recipe,
+                               request.weights,
+                               {.looped = stored_looped(request.source.weights, recipe)},
+                               *machine.executor,
+                               machine.queue,
+                               shown_on(line),
+                               comm};
   std::vector<std::string> problems;
   HessianStore hessians = [&] {
     switch (request.from) {

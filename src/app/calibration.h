@@ -20,8 +20,8 @@ struct CalibrationRequest {
 };
 
 // Finished. Sentences about Hessians that cannot be used go to standard error. InputError when "online" finds no file in the
-// run, or "train" no shards.
-HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, bool quiet);
+// run, or "train" no shards. Ranks share the work; each gets the result.
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
 
 inline constexpr const char* kHessianFile = "hessians.safetensors";  // in the run folder
 

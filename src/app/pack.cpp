@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/quantizing.h"
+#include "app/ranks.h"
 #include "artifact/code_size/code_bytes.h"
 #include "artifact/fit.h"
 #include "base/error.h"
@@ -81,7 +82,8 @@ std::string result_text(const PackFlags& flags, const Fitted& fitted, uint64_t b
   return text + fmt::format("{:.1f} s of calibration, {:.1f} s of quantizing and packing\n", seconds.calibrate, seconds.fit);
 }
 
-int run_pack(const CommonFlags& common, PackFlags flags) {
+int run_pack(CommonFlags common, PackFlags flags) {
+  Communicator& comm = meet_ranks(common);
   const WeightSource source = open_quantizing(flags);
   if (flags.out.empty()) {
     if (source.folder.empty()) throw InputError("--out: a lone weight file needs the name of the artifact");
@@ -92,7 +94,7 @@ int run_pack(const CommonFlags& common, PackFlags flags) {
   const CodecChoice codec = codec_choice(flags.codec);
   Machine machine(common);
   ProgressLine line(common.quiet);
-  const QuantizingInput input = prepare_quantizing(source, flags, machine, common.quiet);
+  const QuantizingInput input = prepare_quantizing(source, flags, machine, comm, common.quiet);
   const double begun = steady_seconds();
   const Fitted fitted = fit_model({.weights = input.weights,
                                    .recipe = source.recipe,
@@ -103,9 +105,11 @@ int run_pack(const CommonFlags& common, PackFlags flags) {
                                    .budget = budget,
                                    .codec = codec,
                                    .fill = flags.fill,
-                                   .say = [&](const std::string& what) { line.say(what); }});
+                                   .say = [&](const std::string& what) { line.say(what); },
+                                   .comm = comm});
   for (const std::string& fallback : fitted.report.fallbacks()) line.say(fallback);
   const PackSeconds seconds{input.calibration_seconds, steady_seconds() - begun};
+  if (!comm.root()) return 0;  // it has the same bytes
   save_artifact(flags.out, fitted.bytes);
   const ordered_json result = result_json(flags, fitted, budget, seconds);
   if (!source.folder.empty()) write_file_atomic(source.folder / "pack.json", result.dump(1) + "\n");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "app/quantizing.h"
+#include "app/ranks.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/progress_line.h"
@@ -43,17 +44,18 @@ void save_quantized(const QuantizingFlags& flags, const WeightSource& source, Qu
   save_artifact(flags.out, write_artifact(model));
 }
 
-int run_quantize(const CommonFlags& common, const QuantizingFlags& flags) {
+int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
+  Communicator& comm = meet_ranks(common);
   const double begun = steady_seconds();
   if (!flags.out.empty()) require_place_for_file(flags.out);
   const WeightSource source = open_quantizing(flags);
   Machine machine(common);
   ProgressLine line(common.quiet);
-  const QuantizingInput input = prepare_quantizing(source, flags, machine, common.quiet);
+  const QuantizingInput input = prepare_quantizing(source, flags, machine, comm, common.quiet);
   QuantReport report;
-  const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), machine.queue, report);
+  const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), machine.queue, report, comm);
   for (const std::string& fallback : report.fallbacks()) line.say(fallback);
-  if (!flags.out.empty()) save_quantized(flags, source, model);
+  if (!flags.out.empty() && comm.root()) save_quantized(flags, source, model);
   const double seconds = steady_seconds() - begun, bytes = estimated_bits(model) / 8;
   print_result(common,
                {{"tensors", to_json(report)},

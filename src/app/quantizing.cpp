@@ -39,13 +39,14 @@ WeightSource open_quantizing(const QuantizingFlags& flags) {
   return source;
 }
 
-QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine, bool quiet) {
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine,
+                                   Communicator& comm, bool quiet) {
   QuantizingInput input{.weights = ParamStore(parameter_table(source.recipe), ParamStore::Gradients::none)};
   load_weights(input.weights, source.weights);
   const QuantRecipe& quant = source.recipe.quant;
   const double begun = steady_seconds();
   if (wants_hessians(quant) || !flags.calibration.empty())
-    input.hessians = make_hessians({source, input.weights, quant.calibration, flags.data, flags.tokens}, machine, quiet);
+    input.hessians = make_hessians({source, input.weights, quant.calibration, flags.data, flags.tokens}, machine, comm, quiet);
   input.calibration_seconds = steady_seconds() - begun;
   return input;
 }

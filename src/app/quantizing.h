@@ -25,7 +25,8 @@ struct QuantizingInput {
   double calibration_seconds = 0;
   const HessianStore* found() const { return hessians ? &*hessians : nullptr; }
 };
-QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine, bool quiet);
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine,
+                                   Communicator& comm, bool quiet);
 
 // SHA-256 of the tokenizer beside the run's shards, by which an artifact remembers it; empty when there is none.
 std::string tokenizer_hash(const WeightSource& source, const QuantizingFlags& flags);

@@ -72,7 +72,7 @@ bool Fitter::prune_to_budget(const QuantizedModel& model, const QuantReport& rep
 // The allocator promises an estimate; the coder decides. Each attempt moves the target by what the last file missed or
 // overshot.
 void Fitter::allocate() {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue);
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm);
   const auto budget = static_cast<double>(request_.budget) * 8;
   double fits = 0, exceeds = allocator.most_bits(), target = std::min(budget, exceeds);
   for (int attempt = 0; attempt < kAttempts && !settled(); ++attempt) {
@@ -89,7 +89,8 @@ void Fitter::allocate() {
 Fitted Fitter::run() {
   QuantReport report;
   const QuantRecipe& quant = request_.recipe.quant;
-  const QuantizedModel natural = quantize_model(request_.weights, request_.recipe, request_.hessians, request_.queue, report);
+  const QuantizedModel natural =
+      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.queue, report, request_.comm);
   best_.natural_bytes = offer(natural, report, "recipe", 0);
   const uint64_t bytes = best_.natural_bytes;
   if (found_ && !request_.fill) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "artifact/artifact.h"
+#include "comm/communicator.h"
 #include "quant/quantize_model.h"
 
 namespace fairway {
@@ -20,6 +21,7 @@ struct FitRequest {
   CodecChoice codec = CodecChoice::rans;
   bool fill = false;  // spend what the recipe's setting leaves free
   std::function<void(const std::string&)> say{};
+  Communicator& comm = single_process();  // ranks share the quantizing; each gets the whole result
 };
 
 struct Fitted {

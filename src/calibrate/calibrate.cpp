@@ -1,9 +1,12 @@
 #include "calibrate/calibrate.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "calibrate/observed_forward.h"
+#include "calibrate/shared_hessians.h"
+#include "comm/share_bytes.h"
 #include "generate/sample_rows.h"
 
 namespace fairway {
@@ -20,8 +23,9 @@ int64_t divisor_up_to(int64_t n, int64_t most) {
   return best;
 }
 
-// rows × length tokens of the model's own text.
-std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows, int64_t length) {
+// Rows [first, first + rows) of the model's own text, `length` tokens each.
+std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibration& options, int64_t first, int64_t rows,
+                               int64_t length) {
   const auto fitting = static_cast<int64_t>(kMostCacheBytes / Decoder::cache_bytes(model.recipe, length, model.stage));
   const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
   Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor);
@@ -29,7 +33,7 @@ std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibrat
   for (int64_t row = 0; row < rows; row += together) {
     const RowSampling how{.temperature = options.temperature,
                           .seed = options.seed,
-                          .first_row = row,
+                          .first_row = first + row,
                           .first_token = options.begin_with_bos ? static_cast<int32_t>(model.recipe.model.bos) : -1,
                           .vocab = model.recipe.model.vocab};
     sample_rows(decoder, how, model.queue.pool(),
@@ -41,33 +45,54 @@ std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibrat
   return text;
 }
 
+// A row's text does not depend on the rows beside it, so ranks share them; on a device it might, since products of other sizes
+// run other kernels, so there every rank makes all.
+std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows, int64_t length) {
+  if (model.comm.size() == 1 || model.executor.stream() != nullptr) return make_rows(model, options, 0, rows, length);
+  const auto [begin, end] = SharedHessians::part_of(model.comm, rows);
+  std::vector<int32_t> own;
+  if (end > begin) own = make_rows(model, options, begin, end - begin, length);
+  std::vector<int32_t> text;
+  const std::string bytes(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(int32_t));
+  for (const std::string& part : gather_bytes(model.comm, bytes)) {
+    const size_t before = text.size();
+    text.resize(before + part.size() / sizeof(int32_t));
+    std::memcpy(text.data() + before, part.data(), part.size());
+  }
+  return text;
+}
+
 }  // namespace
 
 HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems) {
   const int64_t length = std::clamp<int64_t>(model.recipe.data.seq_len, 2, kLongestRow), seen = length - 1;
   const int64_t rows = std::max<int64_t>(1, options.tokens / length);
   const std::vector<int32_t> text = make_text(model, options, rows, length);
-  HessianStore hessians(model.queue);
-  const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen));
+  const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen)), batches = rows / together;
+  SharedHessians shared(model.queue, model.comm, batches);
   ObservedForward forward(model.recipe, model.weights, {.tokens = together * seen, .row_length = seen}, model.stage,
                           model.executor);
   std::vector<int32_t> tokens(static_cast<size_t>(together * seen));
-  for (int64_t row = 0; row < rows; row += together) {
-    for (int64_t r = 0; r < together; ++r) std::copy_n(text.begin() + (row + r) * length, seen, tokens.begin() + r * seen);
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    if (!shared.mine(batch)) continue;
+    for (int64_t r = 0; r < together; ++r)
+      std::copy_n(text.begin() + (batch * together + r) * length, seen, tokens.begin() + r * seen);
+    HessianStore& hessians = shared.store_for(batch);
     forward.run(tokens, {}, hessians);
     hessians.end_batch();
-    if (model.progress) model.progress("Hessians", row + together, rows);
+    if (model.progress) model.progress("Hessians", (batch + 1) * together, rows);
   }
-  problems = hessians.finish();
-  return hessians;
+  return shared.finish(problems);
 }
 
 HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,
                              std::vector<std::string>& problems) {
-  HessianStore hessians(model.queue);
+  SharedHessians shared(model.queue, model.comm, batches);
   std::optional<ObservedForward> forward;
   for (int64_t i = 0; i < batches; ++i) {
     const data::Batch& batch = loader.next();
+    if (!shared.mine(i)) continue;
+    HessianStore& hessians = shared.store_for(i);
     const auto count = static_cast<size_t>(batch.tokens.numel());
     if (!forward) {
       const ObservedForward::Form form{batch.tokens.numel(), batch.tokens.cols(), batch.segment_start.present};
@@ -80,8 +105,7 @@ HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader
     hessians.end_batch();
     if (model.progress) model.progress("Hessians", i + 1, batches);
   }
-  problems = hessians.finish();
-  return hessians;
+  return shared.finish(problems);
 }
 
 }  // namespace fairway

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "comm/communicator.h"
 #include "data/loader.h"
 #include "model/model.h"
 #include "quant/hessians.h"
@@ -12,7 +13,8 @@ namespace fairway {
 // Told as the work goes on: what is being done, how much of it is done, out of how much.
 using CalibrationProgress = std::function<void(const char* what, int64_t done, int64_t total)>;
 
-// Where and of what Hessians are made; `weights` are the ones to be quantized.
+// Where and of what Hessians are made; `weights` are the ones to be quantized. Several ranks share the work; each gets the
+// whole result, which does not depend on how many there are.
 struct CalibrationModel {
   const Recipe& recipe;
   const ParamStore& weights;
@@ -20,6 +22,7 @@ struct CalibrationModel {
   Executor& executor;
   Queue& queue;
   CalibrationProgress progress{};
+  Communicator& comm = single_process();
 };
 
 struct SelfCalibration {

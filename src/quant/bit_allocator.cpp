@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "quant/shared_tensors.h"
+
 namespace fairway {
 namespace {
 
@@ -52,18 +54,33 @@ Recipe with_own_rules(Recipe recipe) {
 
 }  // namespace
 
-BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue)
-    : runner_(queue), recipe_(with_own_rules(recipe)), hash_(recipe_hash(recipe)), factors_(runner_, hessians, recipe_.quant) {
+BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+                           Communicator& comm)
+    : comm_(&comm),
+      runner_(queue),
+      recipe_(with_own_rules(recipe)),
+      hash_(recipe_hash(recipe)),
+      factors_(runner_, hessians, recipe_.quant) {
+  std::vector<size_t> all, measured;
   for (TensorPlan& plan : tensor_plans(weights, recipe_)) {
     Entry& entry = entries_.emplace_back(Entry{.plan = std::move(plan)});
-    if (!entry.plan.integers || entry.plan.role == QuantRole::gate)
-      entry.part = quantize_tensor(entry.plan, grid_setting(entry.plan, recipe_.quant), recipe_.quant, runner_, factors_);
-    else
-      measure(entry);
+    all.push_back(entries_.size() - 1);
+    if (fixed(entry)) continue;
+    weigh(entry);
+    measured.push_back(entries_.size() - 1);
+  }
+  for (const double doublings : kMeasured) {
+    for (size_t i : measured) entries_[i].chosen = static_cast<int>(doublings * kSteps);
+    quantize(doublings == kMeasured.front() ? all : measured);
+    for (size_t i : measured) {
+      Entry& entry = entries_[i];
+      const double error = relative_error(entry, entry.part.report);
+      entry.options.push_back({entry.chosen, estimated_bits(entry.part.tensor), std::log(std::max(error, kLeastError))});
+    }
   }
 }
 
-void BitAllocator::measure(Entry& entry) {
+void BitAllocator::weigh(Entry& entry) {
   const MatrixView w = entry.plan.weight;
   entry.weight = sensitivity(entry.plan.role, recipe_.quant.sensitivity) * static_cast<double>(w.count());
   const Hessian* hessian = factors_.hessian(entry.plan);
@@ -72,12 +89,16 @@ void BitAllocator::measure(Entry& entry) {
   else
     for (int64_t i = 0; i < w.count(); ++i) entry.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
   entry.farthest = farthest_weight(w);
-  for (const double doublings : kMeasured) {
-    entry.chosen = static_cast<int>(doublings * kSteps);
-    entry.part = quantize_tensor(entry.plan, setting(entry, entry.chosen), recipe_.quant, runner_, factors_);
-    const double error = relative_error(entry, entry.part.report);
-    entry.options.push_back({entry.chosen, estimated_bits(entry.part.tensor), std::log(std::max(error, kLeastError))});
+}
+
+void BitAllocator::quantize(const std::vector<size_t>& which) {
+  std::vector<TensorJob> jobs;
+  for (size_t i : which) {
+    const Entry& entry = entries_[i];
+    jobs.push_back({&entry.plan, fixed(entry) ? grid_setting(entry.plan, recipe_.quant) : setting(entry, entry.chosen)});
   }
+  std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
+  for (size_t n = 0; n < which.size(); ++n) entries_[which[n]].part = std::move(parts[n]);
 }
 
 double BitAllocator::relative_error(const Entry& entry, const TensorReport& report) const {
@@ -142,15 +163,15 @@ std::vector<int> BitAllocator::choose(double target_bits) const {
 }
 
 double BitAllocator::realize(const std::vector<int>& steps) {
-  double total = 0;
+  std::vector<size_t> changed;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    Entry& entry = entries_[i];
-    if (!entry.options.empty() && entry.chosen != steps[i]) {
-      entry.chosen = steps[i];
-      entry.part = quantize_tensor(entry.plan, setting(entry, steps[i]), recipe_.quant, runner_, factors_);
-    }
-    total += estimated_bits(entry.part.tensor);
+    if (entries_[i].options.empty() || entries_[i].chosen == steps[i]) continue;
+    entries_[i].chosen = steps[i];
+    changed.push_back(i);
   }
+  quantize(changed);
+  double total = 0;
+  for (const Entry& entry : entries_) total += estimated_bits(entry.part.tensor);
   return total;
 }
 

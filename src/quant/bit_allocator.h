@@ -10,8 +10,9 @@ namespace fairway {
 class BitAllocator {
  public:
   // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
-  // half precision become integers here, or a small budget could not be met.
-  BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue);
+  // half precision become integers here, or a small budget could not be met. Ranks share the tensors, here and in at().
+  BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+               Communicator& comm = single_process());
 
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
   double most_bits() const { return predicted_bits(kFinest); }
@@ -43,13 +44,16 @@ class BitAllocator {
     QuantizedPart part;  // at `chosen`
   };
 
-  void measure(Entry& entry);
+  bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
+  void weigh(Entry& entry);
+  void quantize(const std::vector<size_t>& which);  // at what is chosen
   double relative_error(const Entry& entry, const TensorReport& report) const;
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
   std::vector<int> choose(double target_bits) const;
   double realize(const std::vector<int>& steps);  // returns the estimated bits
 
+  Communicator* comm_;
   OpRunner runner_;
   Recipe recipe_;     // with the rules used here
   std::string hash_;  // of the recipe as it was given

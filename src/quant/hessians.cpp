@@ -72,6 +72,19 @@ void HessianStore::forget(double keep) {
     for (double& value : hessian.values) value *= keep;
 }
 
+void HessianStore::add(const HessianStore& other) {
+  FAIRWAY_ASSERT(!finished_ && !other.finished_, "means cannot be added");
+  batches_ += other.batches_;
+  for (const auto& [point, from] : other.hessians_) {
+    const auto [at, fresh] = hessians_.try_emplace(point, from);
+    if (fresh) continue;
+    double* to = at->second.values.data();
+    runner_.pool().parallel_for(from.side, [&](int64_t i) {
+      for (int64_t k = i * from.side; k < (i + 1) * from.side; ++k) to[k] += from.values[static_cast<size_t>(k)];
+    });
+  }
+}
+
 std::vector<std::string> HessianStore::finish() {
   FAIRWAY_ASSERT(!finished_, "a store is finished once");
   finished_ = true;

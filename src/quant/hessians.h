@@ -34,6 +34,7 @@ class HessianStore {
   void end_batch() { batches_ += 1; }
   // What was gathered so far counts `keep` times as much as what follows: for sums over a whole training run.
   void forget(double keep);
+  void add(const HessianStore& other);  // both unfinished: their sums and batches together
   double batches() const { return batches_; }
   void set_batches(double batches) { batches_ = batches; }  // of sums that were put back from a file
   bool empty() const { return hessians_.empty(); }

@@ -6,6 +6,7 @@
 
 #include "quant/lqer.h"
 #include "quant/mixed_bits.h"
+#include "quant/shared_tensors.h"
 
 namespace fairway {
 
@@ -32,7 +33,7 @@ std::vector<std::string> QuantReport::fallbacks() const {
 }
 
 QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
-                              QuantReport& report) {
+                              QuantReport& report, Communicator& comm) {
   const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
   OpRunner runner(queue);
   FactorCache factors(runner, hessians, recipe.quant);
@@ -40,10 +41,12 @@ QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, c
   if (recipe.quant.mixed.count > 0) narrow = narrow_matrices(plans, hessians, recipe.quant.mixed.count);
   QuantizedModel model{.model = recipe.model, .recipe_hash = recipe_hash(recipe), .train_length = recipe.data.seq_len};
   report.tensors.clear();
+  std::vector<TensorJob> jobs;
   for (size_t i = 0; i < plans.size(); ++i) {
-    GridSetting setting = grid_setting(plans[i], recipe.quant);
-    if (std::binary_search(narrow.begin(), narrow.end(), i)) setting.bits = static_cast<int>(recipe.quant.mixed.bits);
-    QuantizedPart part = quantize_tensor(plans[i], setting, recipe.quant, runner, factors);
+    jobs.push_back({&plans[i], grid_setting(plans[i], recipe.quant)});
+    if (std::binary_search(narrow.begin(), narrow.end(), i)) jobs[i].setting.bits = static_cast<int>(recipe.quant.mixed.bits);
+  }
+  for (QuantizedPart& part : quantize_tensors(jobs, recipe.quant, runner, factors, comm)) {
     model.tensors.push_back(std::move(part.tensor));
     report.tensors.push_back(std::move(part.report));
   }

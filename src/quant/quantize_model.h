@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "comm/communicator.h"
 #include "quant/gptq.h"
 #include "quant/quantized_model.h"
 #include "quant/tensor_plan.h"
@@ -52,9 +53,10 @@ struct QuantizedPart {
 QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
                               FactorCache& factors);
 
-// hessians: finished, or null. GPTQ without a usable Hessian rounds instead and says so in the report.
+// hessians: finished, or null. GPTQ without a usable Hessian rounds instead and says so in the report. Several ranks share the
+// tensors; each gets the whole model.
 QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
-                              QuantReport& report);
+                              QuantReport& report, Communicator& comm = single_process());
 
 // W = s·q + A·B in half, single or integers, exactly the same on every machine.
 void dequantize(const QuantizedTensor& tensor, std::span<float> out);
