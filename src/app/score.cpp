@@ -1,6 +1,7 @@
 // `fairway score`: bits per byte of an artifact, a run's weights or a weight file, in any mode.
 #include <fmt/core.h>
 
+#include "app/ranks.h"
 #include "app/receipt_file.h"
 #include "app/scoring.h"
 #include "base/error.h"
@@ -19,15 +20,21 @@ struct ScoreFlags {
   bool ladder = false;
 };
 
-double seconds_needed(const Scoring& scoring, const ScoreSettings& settings, Machine& machine) {
+// By rank 0's clock: all ranks come to the same decision.
+double seconds_needed(const Scoring& scoring, const ScoreSettings& settings, Machine& machine, Communicator& comm) {
   const auto targets = static_cast<int64_t>(scoring.stream.size()) - 1;
-  return make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})->estimate(targets);
+  double needed = 0;
+  if (comm.root())
+    needed = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})->estimate(targets);
+  if (can_share(settings)) needed /= comm.size();
+  comm.broadcast(make_view(&needed, {{1}, DType::f64}));
+  return needed;
 }
 
 // Refuses what cannot fit before any token of the stream is scored.
-void require_time(const Scoring& scoring, double budget, Machine& machine) {
+void require_time(const Scoring& scoring, double budget, Machine& machine, Communicator& comm) {
   if (budget <= 0) return;
-  const double needed = seconds_needed(scoring, scoring.settings, machine);
+  const double needed = seconds_needed(scoring, scoring.settings, machine, comm);
   if (needed <= budget) return;
   throw InputError(fmt::format("--seconds {:g}: {} of {} tokens would take about {:.3g} s on this machine", budget,
                                name_of(scoring.settings.score.mode), scoring.stream.size() - 1, needed));
@@ -35,7 +42,8 @@ void require_time(const Scoring& scoring, double budget, Machine& machine) {
 
 // Each rung from a fresh load, with what it gains over plain and what it costs; one that does not fit the time is named as
 // such.
-int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring& scoring, Machine& machine) {
+int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring& scoring, Machine& machine,
+               Communicator& comm) {
   ordered_json rungs = ordered_json::array();
   std::string text =
       fmt::format("{:<12}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
@@ -44,13 +52,18 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
        {ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ngram, ScoreMode::ttt, ScoreMode::lora_ttt}) {
     ScoreSettings settings = scoring.settings;
     settings.score.mode = mode;
-    const double needed = flags.seconds > 0 ? seconds_needed(scoring, settings, machine) : 0;
+    const double needed = flags.seconds > 0 ? seconds_needed(scoring, settings, machine, comm) : 0;
     if (needed > left) {
       rungs.push_back({{"mode", name_of(mode)}, {"refused_seconds", needed}});
       text += fmt::format("{:<12}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
       continue;
     }
-    const Score score = score_stream(scoring, settings, scoring.stream, machine, common.quiet).score;
+    Score score = score_stream(scoring, settings, scoring.stream, machine, common.quiet, comm).score;
+    comm.broadcast(make_view(&score.seconds, {{1}, DType::f64}));
+    if (!comm.root()) {
+      if (flags.seconds > 0) left -= score.seconds;
+      continue;
+    }
     if (mode == ScoreMode::plain) plain = score.bits_per_byte();
     if (flags.seconds > 0) left -= score.seconds;
     rungs.push_back(score_json(settings, score));
@@ -61,12 +74,14 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
   return 0;
 }
 
-int run_score(const CommonFlags& common, const ScoreFlags& flags) {
+int run_score(CommonFlags common, const ScoreFlags& flags) {
+  Communicator& comm = meet_ranks(common);
   const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
   Machine machine(common);
-  if (flags.ladder) return run_ladder(common, flags, *scoring, machine);
-  require_time(*scoring, flags.seconds, machine);
-  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet);
+  if (flags.ladder) return run_ladder(common, flags, *scoring, machine, comm);
+  require_time(*scoring, flags.seconds, machine, comm);
+  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet, comm);
+  if (!comm.root()) return 0;
   const ordered_json result = score_json(scoring->settings, run.score);
   if (!flags.out.empty()) {
     std::error_code error;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/progress_line.h"
+#include "comm/share_bytes.h"
 
 namespace fairway::app {
 namespace {
@@ -31,6 +32,34 @@ ScoreSettings settings_of(const ScoringFlags& flags, const Recipe& recipe) {
     score.stride = score.context;
   }
   return settings;
+}
+
+// What the ranks have scored, on rank 0 as one ledger.
+void merge_shares(ScoreLedger& own, const std::function<ScoreLedger()>& fresh, Communicator& comm) {
+  const std::string bytes = own.share_bytes();
+  const std::vector<std::string> all = gather_bytes(comm, bytes);
+  if (!comm.root()) return;
+  ScoreLedger whole = fresh();
+  for (const std::string& part : all) {
+    ScoreLedger share = fresh();
+    share.take_share_bytes(part);
+    whole.merge(share);
+  }
+  own = std::move(whole);
+}
+
+void run_on_ranks(Evaluator& evaluator, const ScoreSettings& settings, ScoreLedger& ledger, const ScoreProgress& progress,
+                  Communicator& comm) {
+  if (comm.size() == 1) return evaluator.run(ledger, progress);
+  if (can_share(settings) && is_legal(settings)) {
+    evaluator.run_share(ledger, comm.rank(), comm.size(), progress);
+    const std::span<const uint16_t> stream = ledger.stream();
+    merge_shares(
+        ledger, [&] { return make_ledger(stream, settings); }, comm);
+  } else if (comm.root()) {
+    evaluator.run(ledger, progress);
+  }
+  comm.barrier();
 }
 
 }  // namespace
@@ -79,18 +108,20 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
 }
 
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
-                       Machine& machine, bool quiet) {
+                       Machine& machine, bool quiet, Communicator& comm) {
   const std::string mode(name_of(settings.score.mode));
   ProgressLine line(quiet);
   const double begun = steady_seconds();
   ScoreLedger ledger = make_ledger(stream, settings);
-  make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})
-      ->run(ledger, [&](int64_t done, int64_t total) {
-        if (!line.due()) return;
-        const double spent = steady_seconds() - begun, rate = static_cast<double>(done) / spent;
-        line.show(fmt::format("{}: scored {}/{} tokens  {} tokens/s  {} left", mode, done, total, quantity_text(rate),
-                              duration_text(static_cast<double>(total - done) / rate)));
-      });
+  const ScoreProgress progress = [&](int64_t done, int64_t total) {
+    if (!line.due()) return;
+    const double spent = steady_seconds() - begun, rate = static_cast<double>(done) / spent;
+    line.show(fmt::format("{}: scored {}/{} tokens  {} tokens/s  {} left", mode, done, total, quantity_text(rate),
+                          duration_text(static_cast<double>(total - done) / rate)));
+  };
+  const auto evaluator = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()});
+  run_on_ranks(*evaluator, settings, ledger, progress, comm);
+  if (!comm.root()) return {std::move(ledger), {}};
   Score score = measure(ledger, scoring.held_out.target_bytes());
   score.seconds = steady_seconds() - begun;
   return {std::move(ledger), score};

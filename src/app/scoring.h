@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "app/validation.h"
 #include "app/weights.h"
+#include "comm/communicator.h"
 #include "score/evaluator.h"
 
 namespace fairway::app {
@@ -35,9 +36,10 @@ struct ScoredRun {
   ScoreLedger ledger;
   Score score;
 };
-// Scores the stream under the settings, with a progress line.
+// Scores the stream under the settings, with a progress line. Ranks share the windows where the mode allows it, else rank 0
+// scores and the others wait; the whole run is rank 0's, the others' has no score. Collective.
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
-                       Machine& machine, bool quiet);
+                       Machine& machine, bool quiet, Communicator& comm = single_process());
 
 // The fields that others read, with what the mode adds.
 nlohmann::ordered_json score_json(const ScoreSettings& settings, const Score& score);

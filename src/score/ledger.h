@@ -65,6 +65,9 @@ class ScoreLedger {
   void take_share(int64_t begin, int64_t end, int32_t version);
   // Records and events of a share that follows all merged before it.
   void merge(const ScoreLedger& share);
+  // A share of another process: what it has, and a new ledger of the same stream that becomes it.
+  std::string share_bytes() const;
+  void take_share_bytes(std::string_view bytes);
 
   void score(int64_t first, std::span<const TargetScore> scores);  // targets first, first+1, …
   ScoredTokens scored(int64_t begin, int64_t end) const;           // RuleBroken unless all of them have been scored

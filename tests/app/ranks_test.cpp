@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "app/world.h"
 #include "base/rng.h"
@@ -153,6 +154,99 @@ TEST_F(Ranks, AStopSignalSavesAndAnotherNumberGoesOn) {
   const Outcome ended = Child(train("signal", 40, {"--resume"}), ranks(4)).wait();
   ASSERT_EQ(ended.status, 0) << ended.text();
   expect_same(bytes_of_run(scratch_ / "signal"), want, "after the signal");
+}
+
+// Slices of the gradient set out before the backward pass ends, and the timeline shows it: four ranks of one
+// emulated rank each.
+TEST_F(Ranks, ATimelineShowsExchangesBesideTheBackwardPass) {
+  const std::string file = scratch_ / "trace.json";
+  const Outcome made = Child(train("traced", 8, {"--profile", file}), ranks(4)).wait();
+  ASSERT_EQ(made.status, 0) << made.text();
+  expect_same(bytes_of_run(scratch_ / "traced"), straight(8), "while a timeline is recorded");
+  const auto trace = nlohmann::json::parse(contents(file));
+  std::map<int, size_t> beside, passes;
+  for (const auto& slice : trace["traceEvents"]) {
+    if (slice["ph"] != "X" || !slice["name"].get<std::string>().starts_with("slice bank.")) continue;
+    for (const auto& work : trace["traceEvents"]) {
+      if (work["ph"] != "X" || work["name"] != "forward and backward" || work["pid"] != slice["pid"]) continue;
+      if (slice["ts"] > work["ts"] && slice["ts"] < work["ts"].get<double>() + work["dur"].get<double>())
+        ++beside[slice["pid"].get<int>()];
+    }
+  }
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["name"] == "forward and backward") ++passes[event["pid"].get<int>()];
+  ASSERT_EQ(passes.size(), 4U) << "each rank has its lanes";
+  for (const auto& [rank, count] : passes) {
+    EXPECT_EQ(count, 5U) << "steps 3 to 7 of rank " << rank;
+    EXPECT_GE(beside[rank], 5U * 20) << "slices that set out during the pass, rank " << rank;
+  }
+}
+
+TEST_F(Ranks, ArtifactsDoNotDependOnThem) {
+  const std::string run = scratch_ / "straight", file = scratch_ / "m.fwy";
+  straight(6);
+  const Args calibrated{"--set", "quant.rule=gptq", "--tokens", "1024", "--out", file, "--json"};
+  std::vector<Args> commands{{"quantize", run},
+                             {"quantize", run, "--calibration", "train", "--data", scratch_ / "data"},
+                             {"pack", run, "--budget", "40000"}};
+  for (Args& command : commands) {
+    command.insert(command.end(), calibrated.begin(), calibrated.end());
+    std::string want, told;
+    for (int count : {1, 2, 4}) {
+      fs::remove(file);
+      const Outcome made = Child(command, ranks(count)).wait();
+      ASSERT_EQ(made.status, 0) << made.text();
+      const auto result = nlohmann::json::parse(made.out, nullptr, false);
+      ASSERT_TRUE(result.is_object()) << "rank 0 alone prints: " << made.text();
+      if (want.empty()) {
+        want = contents(file);
+        told = result["tensors"].dump();
+        ASSERT_FALSE(want.empty());
+      }
+      EXPECT_TRUE(contents(file) == want) << command[0] << " on " << count << " ranks gives another file";
+      EXPECT_EQ(result["tensors"].dump(), told) << count;
+    }
+  }
+}
+
+TEST_F(Ranks, ScoresDoNotDependOnThem) {
+  const std::string run = scratch_ / "straight";
+  straight(6);
+  const Args extra{"--data", scratch_ / "data", "--stride", "16", "--json", "--out", scratch_ / "scored"};
+  for (const char* mode : {"plain", "sliding", "slot", "ngram", "ttt"}) {
+    Args command{"score", run, "--mode", mode};
+    command.insert(command.end(), extra.begin(), extra.end());
+    std::string want;
+    for (int count : {1, 2, 4}) {
+      const Outcome made = Child(command, ranks(count)).wait();
+      ASSERT_EQ(made.status, 0) << made.text();
+      auto result = nlohmann::json::parse(made.out, nullptr, false);
+      ASSERT_TRUE(result.is_object()) << "rank 0 alone prints: " << made.text();
+      result.erase("seconds");
+      auto receipt = nlohmann::json::parse(contents(scratch_ / "scored" / "receipt.json"));
+      for (const char* timed : {"seconds", "sha256", "score"}) receipt.erase(timed);
+      const std::string told = result.dump() + receipt.dump();
+      if (want.empty()) want = told;
+      EXPECT_EQ(told, want) << mode << " on " << count << " ranks";
+    }
+  }
+}
+
+// Rank 1 alone is given a file that does not exist.
+TEST_F(Ranks, OneRanksErrorEndsScoringToo) {
+  straight(3);
+  const auto score = [&](const std::string& from) {
+    return Args{"score", from, "--data", scratch_ / "data", "--mode", "plain"};
+  };
+  Args launcher = ranks(1);
+  launcher.push_back(FAIRWAY_PROGRAM);
+  const Args good = score(scratch_ / "straight");
+  launcher.insert(launcher.end(), good.begin(), good.end());
+  launcher.insert(launcher.end(), {":", "-n", "1"});
+  const Outcome outcome = Child(score(scratch_ / "absent"), launcher).wait();
+  EXPECT_EQ(outcome.status, 2) << outcome.text();
+  EXPECT_EQ(occurrences(outcome.err, "fairway: "), 1U) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("absent"));
 }
 
 TEST_F(Ranks, BadInputIsToldOnce) {

@@ -1,0 +1,56 @@
+// A rank's share of a ledger as bytes, for processes that merge theirs. Read by the same program that wrote them.
+#include <cstring>
+
+#include "score/ledger.h"
+
+namespace fairway {
+namespace {
+
+template <class T>
+void put(std::string& bytes, const T* values, size_t count) {
+  bytes.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+template <class T>
+void take(std::string_view& bytes, T* values, size_t count) {
+  FAIRWAY_ASSERT(bytes.size() >= count * sizeof(T), "a share from another rank is cut short");
+  if (count > 0) std::memcpy(values, bytes.data(), count * sizeof(T));
+  bytes.remove_prefix(count * sizeof(T));
+}
+
+struct Header {
+  int64_t begin, end, scored, events;
+  int32_t version;
+};
+
+}  // namespace
+
+std::string ScoreLedger::share_bytes() const {
+  FAIRWAY_ASSERT(strict_ && captures_.empty(), "shares are of legal modes");
+  const Header header{share_begin_, share_end_, scored_count_, static_cast<int64_t>(events_.size()), state_version_};
+  const auto first = static_cast<size_t>(share_begin_ - 1), count = static_cast<size_t>(share_end_ - share_begin_);
+  std::string bytes;
+  put(bytes, &header, 1);
+  put(bytes, nll_.data() + first, count);
+  put(bytes, digest_.data() + first, count);
+  put(bytes, version_.data() + first, count);
+  put(bytes, times_.data() + first, count);
+  put(bytes, events_.data(), events_.size());
+  return bytes;
+}
+
+void ScoreLedger::take_share_bytes(std::string_view bytes) {
+  Header header{};
+  take(bytes, &header, 1);
+  take_share(header.begin, header.end, header.version);
+  const auto first = static_cast<size_t>(share_begin_ - 1), count = static_cast<size_t>(share_end_ - share_begin_);
+  take(bytes, nll_.data() + first, count);
+  take(bytes, digest_.data() + first, count);
+  take(bytes, version_.data() + first, count);
+  take(bytes, times_.data() + first, count);
+  events_.resize(static_cast<size_t>(header.events));
+  take(bytes, events_.data(), events_.size());
+  scored_count_ = header.scored;
+}
+
+}  // namespace fairway
