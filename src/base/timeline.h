@@ -2,6 +2,7 @@
 // readings. One process is one row of lanes: the host, what is under way between ranks, and a device's queues.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>

@@ -2,6 +2,8 @@
 // in the order of comm/tree.h: a rank holds whole branches, so the sum has the same bits for any number of ranks.
 #pragma once
 
+#include <memory>
+
 #include "comm/communicator.h"
 #include "quant/hessians.h"
 

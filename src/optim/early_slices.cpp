@@ -1,5 +1,7 @@
 #include "optim/early_slices.h"
 
+#include <cstdint>
+
 namespace fairway {
 
 EarlySlices::EarlySlices(std::vector<Bank> banks, Communicator& comm) : banks_(std::move(banks)), comm_(&comm) {
