@@ -47,6 +47,15 @@ struct ScoreContext {
   ThreadPool* pool = nullptr;
 };
 
+// What a run spent on forward passes over windows and on learning; the rest is overhead.
+struct ScoreCost {
+  struct Part {
+    int64_t tokens = 0;  // every pass over a token counts
+    double seconds = 0;
+  };
+  Part forward, learning;
+};
+
 using ScoreProgress = std::function<void(int64_t done, int64_t total)>;
 
 class Evaluator {
@@ -57,6 +66,7 @@ class Evaluator {
   // What rank `rank` of `ranks` has to score, by share_of_windows(). The ledger is new and holds that share afterwards; merged
   // in the order of the ranks, the shares are what run() writes, bit for bit. For modes that can_share().
   virtual void run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress);
+  virtual ScoreCost cost() const { return {}; }  // of the last run; nothing where a mode has no windows
   // Seconds that `targets` would take, from timings of this machine on made-up tokens.
   virtual double estimate(int64_t targets) = 0;
 };

@@ -56,7 +56,8 @@ class TttEvaluator final : public WindowedEvaluator {
     const ScoredTokens tokens = settings().control == NegativeControl::ttt_train_first
                                     ? ledger.unsafe_for_negative_control(first, end)
                                     : ledger.scored(first, end);
-    learner_.learn(tokens, cosine_rate(ttt().lr, chunk, chunks));
+    const double seconds = seconds_of([&] { learner_.learn(tokens, cosine_rate(ttt().lr, chunk, chunks)); });
+    count_learning({tokens.count() * ttt().epochs, seconds});
     ledger.updated(tokens, UpdateScope::stream);
   }
 

@@ -52,8 +52,14 @@ WindowedEvaluator::WindowedEvaluator(const ScoredModel& model, const ScoreSettin
 WindowPlan WindowedEvaluator::plan_of(int64_t targets) const { return {targets, settings_.score.context, stride_}; }
 
 void WindowedEvaluator::start() {
+  cost_ = {};
   model_.load(*params_);
   reset();
+}
+
+void WindowedEvaluator::count_learning(const ScoreCost::Part& part) {
+  cost_.learning.tokens += part.tokens;
+  cost_.learning.seconds += part.seconds;
 }
 
 void WindowedEvaluator::run(ScoreLedger& ledger, const ScoreProgress& progress) {
@@ -82,7 +88,8 @@ void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_
     const int64_t count = std::min(runner.batch(), end - k);
     batch.clear();
     for (int64_t i = 0; i < count; ++i) batch.push_back(plan.at(k + i));
-    runner.run(ledger.stream(), batch);
+    cost_.forward.seconds += seconds_of([&] { runner.run(ledger.stream(), batch); });
+    cost_.forward.tokens += runner.batch() * settings_.score.context;
     if (k == 0 && first_) {
       score_window(ledger, 0, batch.front(), runner);
     } else {

@@ -16,6 +16,7 @@ class WindowedEvaluator : public Evaluator {
                     const WindowShape& rest, ParamStore::Gradients gradients = ParamStore::Gradients::none);
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override;
   void run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress) override;
+  ScoreCost cost() const override { return cost_; }
   double estimate(int64_t targets) override;
 
  protected:
@@ -24,6 +25,7 @@ class WindowedEvaluator : public Evaluator {
   // The targets of window i of the batch, each from its own row of logits.
   virtual void score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner);
 
+  void count_learning(const ScoreCost::Part& part);
   void start();  // weights as they were loaded, no state
   void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
   WindowPlan plan_of(int64_t targets) const;
@@ -46,6 +48,7 @@ class WindowedEvaluator : public Evaluator {
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   int64_t stride_;
+  ScoreCost cost_;
   std::unique_ptr<WindowRunner> first_, rest_;
 };
 

@@ -6,6 +6,7 @@
 #include "score/learner.h"
 #include "score/metric.h"
 #include "score/tiny_score.h"
+#include "score/windows.h"
 
 namespace fairway::score_test {
 namespace {
@@ -88,6 +89,22 @@ TEST(Ttt, LearningLowersTheLossAndEveryRunStartsAnew) {
   const ScoreLedger learned = score(model, settings_of(recipe, ScoreMode::ttt), stream);
   EXPECT_LT(measure(learned, bytes).loss(), sliding - 0.1);
   EXPECT_EQ(learned.state_version(), 5);  // six chunks, nothing is learned from the last
+}
+
+TEST(Ttt, PassesAreCounted) {
+  const Recipe recipe = tiny_recipe();
+  ScoreSettings settings = settings_of(recipe, ScoreMode::ttt);
+  settings.score.windows = 1;
+  Machine machine;
+  const std::vector<uint16_t> stream = tiny_stream(6 * kContext);
+  const auto evaluator = make_evaluator(tiny_model(recipe), settings, machine.context());
+  for (int run = 0; run < 2; ++run) {  // counts begin anew with each run
+    ScoreLedger ledger(stream);
+    evaluator->run(ledger, {});
+    EXPECT_EQ(evaluator->cost().forward.tokens, WindowPlan(6 * kContext, kContext, kStride).count() * kContext);
+    EXPECT_EQ(evaluator->cost().learning.tokens, 2 * recipe.score.ttt.chunk * recipe.score.ttt.epochs);  // not the last chunk
+    EXPECT_GT(evaluator->cost().learning.seconds, 0);
+  }
 }
 
 TEST(Ttt, TrainingBeforeScoringIsCaughtByTheLedger) {
