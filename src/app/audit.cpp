@@ -4,9 +4,10 @@
 #include <fmt/core.h>
 
 #include "app/receipt_file.h"
+#include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/progress_line.h"
-#include "base/sha256.h"
 
 namespace fairway::app {
 namespace {
@@ -23,6 +24,20 @@ struct AuditFlags {
 
 constexpr int64_t kSliceWindows = 6;  // contexts in the default slice
 
+// Seconds that training took, where the artifact lies in its run's folder: `train_seconds` of the last step; else -1, not
+// known.
+double train_seconds_beside(const fs::path& file) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  const fs::path timing = file.parent_path() / "timing.jsonl";
+  if (!fs::is_regular_file(timing) || fs::file_size(timing) > kMostBytes) return -1;
+  std::string text = read_file(timing, kMostBytes);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t line = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  const ordered_json last = ordered_json::parse(text.substr(line), nullptr, false);
+  if (!last.is_object() || !last.contains("train_seconds") || !last.at("train_seconds").is_number()) return -1;
+  return last.at("train_seconds").get<double>();
+}
+
 std::string table_of(const AuditReport& report) {
   std::string text;
   for (const TestResult& test : report.tests)
@@ -30,14 +45,20 @@ std::string table_of(const AuditReport& report) {
   return text + fmt::format("legal: {}\n", report.legal());
 }
 
+// Runs `work` on the fields of a receipt; a sealed file may still lack some.
+template <class Work>
+auto reading_receipt(const std::string& path, Work work) {
+  try {
+    return work();
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(path + ": a field of the receipt is missing or of another kind (" + error.what() + ")");
+  }
+}
+
 int verify(const CommonFlags& common, const AuditFlags& flags) {
   const ordered_json receipt = read_receipt(flags.verify);
-  std::vector<std::string> wrong;
-  try {
-    wrong = verify_receipt(receipt, common, flags.again);
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(flags.verify + ": a field of the receipt is missing or of another kind (" + error.what() + ")");
-  }
+  const std::vector<std::string> wrong =
+      reading_receipt(flags.verify, [&] { return verify_receipt(receipt, common, flags.again); });
   std::string text = wrong.empty() ? flags.verify + ": holds\n" : "";
   for (const std::string& sentence : wrong) text += flags.verify + ": " + sentence + "\n";
   print_result(common, {{"held", wrong.empty()}, {"problems", wrong}}, text);
@@ -55,7 +76,11 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
   input.text = scoring.stream;
   input.context = {machine.executor.get(), &machine.queue.pool()};
   input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(common.backend), queue); };
-  input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)), .score_seconds = whole_seconds};
+  input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)),
+                   .code_bytes = static_cast<uint64_t>(code_bytes()),
+                   .train_seconds = train_seconds_beside(scoring.file),
+                   .score_seconds = whole_seconds,
+                   .score_tokens = static_cast<int64_t>(scoring.held_out.tokens.size()) - 1};
   input.probes = flags.probes;
   input.controls = !flags.no_controls;
   ProgressLine line(common.quiet);
@@ -71,9 +96,8 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   ordered_json receipt;
   if (!flags.receipt.empty()) receipt = read_receipt(flags.receipt);
   const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
-  if (!receipt.is_null() && (receipt.at("artifact").at("sha256") != sha256_of_file(scoring->file) ||
-                             receipt.at("settings").at("mode") != name_of(scoring->settings.score.mode)))
-    throw InputError(flags.receipt + ": is the receipt of other bytes or of another mode");
+  if (!receipt.is_null())
+    reading_receipt(flags.receipt, [&] { require_receipt_of(receipt, flags.receipt, *scoring, *flags.common); });
   Machine machine(common);
   const auto whole = static_cast<int64_t>(scoring->held_out.tokens.size()) - 1;
   const double seconds =

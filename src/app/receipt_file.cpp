@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -67,8 +69,21 @@ ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, con
           {"program", file_json("/proc/self/exe")},
           {"settings", settings_json(flags, scoring.settings)},
           {"legal", is_legal(scoring.settings)},
-          {"score", score_json(scoring.settings, run.score)},
+          {"score", score_json(scoring, scoring.settings, run)},
           {"records", records_hash(run.ledger)}};
+}
+
+void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
+                        const ScoringFlags& flags) {
+  if (receipt.at("artifact").at("sha256") != sha256_of_file(scoring.file))
+    throw InputError(path + ": is the receipt of other bytes than " + scoring.file);
+  const ordered_json &was = receipt.at("settings"), is = settings_json(flags, scoring.settings);
+  for (const auto& [key, value] : is.items()) {
+    if (key == "tokens" || key == "all_targets") continue;
+    if (!was.contains(key) || was.at(key) != value)
+      throw InputError(fmt::format("{}: is the receipt of a score with {} {}, not {}", path, key,
+                                   was.contains(key) ? was.at(key).dump() : "unset", value.dump()));
+  }
 }
 
 ordered_json tests_json(const AuditReport& report) {
@@ -96,6 +111,29 @@ ordered_json read_receipt(const fs::path& path) {
   return receipt;
 }
 
+namespace {
+
+// Every test of the audit must be on the receipt, and held.
+void check_tests(const ordered_json& receipt, std::vector<std::string>& wrong) {
+  if (!receipt.contains("audit")) {
+    wrong.emplace_back("has no audit yet; add one with fairway audit --receipt");
+    return;
+  }
+  const ordered_json& tests = receipt.at("audit").at("tests");
+  constexpr int kTests = 11;
+  for (int number = 1; number <= kTests; ++number) {
+    const std::string id = fmt::format("T{}", number);
+    const auto test = std::find_if(tests.begin(), tests.end(), [&](const ordered_json& t) { return t.at("id") == id; });
+    if (test == tests.end()) {
+      wrong.push_back(id + " of the audit was left out");
+    } else if (!test->at("held").get<bool>()) {
+      wrong.push_back(id + " of the audit did not hold: " + test->at("detail").get<std::string>());
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> verify_receipt(const ordered_json& receipt, const CommonFlags& common, bool again) {
   std::vector<std::string> wrong;
   const auto check = [&](const std::string& what, const ordered_json& file) {
@@ -111,8 +149,7 @@ std::vector<std::string> verify_receipt(const ordered_json& receipt, const Commo
   check("the tokenizer", receipt.at("tokenizer"));
   if (sha256_of_file("/proc/self/exe") != receipt.at("program").at("sha256").get<std::string>())
     wrong.emplace_back("this is another program than the one that scored");
-  if (receipt.contains("audit") && !receipt.at("audit").at("legal").get<bool>())
-    wrong.emplace_back("the audit on the receipt did not hold");
+  check_tests(receipt, wrong);
   if (!receipt.at("legal").get<bool>()) wrong.emplace_back("the mode breaks the rules (legal: false)");
   if (!again || !wrong.empty()) return wrong;
   const std::unique_ptr<Scoring> scoring = open_scoring(flags_of(receipt));

@@ -8,6 +8,9 @@
 namespace fairway::app {
 
 nlohmann::ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run);
+// InputError unless the receipt is of these bytes, scored under these settings; how many tokens is not compared.
+void require_receipt_of(const nlohmann::ordered_json& receipt, const std::string& path, const Scoring& scoring,
+                        const ScoringFlags& flags);
 void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens);
 nlohmann::ordered_json tests_json(const AuditReport& report);
 

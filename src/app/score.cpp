@@ -58,7 +58,8 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
       text += fmt::format("{:<12}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
       continue;
     }
-    Score score = score_stream(scoring, settings, scoring.stream, machine, common.quiet, comm).score;
+    ScoredRun run = score_stream(scoring, settings, scoring.stream, machine, common.quiet, comm);
+    Score& score = run.score;
     comm.broadcast(make_view(&score.seconds, {{1}, DType::f64}));
     if (!comm.root()) {
       if (flags.seconds > 0) left -= score.seconds;
@@ -66,7 +67,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
     }
     if (mode == ScoreMode::plain) plain = score.bits_per_byte();
     if (flags.seconds > 0) left -= score.seconds;
-    rungs.push_back(score_json(settings, score));
+    rungs.push_back(score_json(scoring, settings, run));
     text += fmt::format("{:<12}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
                         score.bits_per_byte() - plain, score.seconds);
   }
@@ -82,7 +83,7 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
   require_time(*scoring, flags.seconds, machine, comm);
   const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet, comm);
   if (!comm.root()) return 0;
-  const ordered_json result = score_json(scoring->settings, run.score);
+  const ordered_json result = score_json(*scoring, scoring->settings, run);
   if (!flags.out.empty()) {
     std::error_code error;
     fs::create_directories(flags.out, error);
@@ -90,7 +91,7 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
     write_file_atomic(fs::path(flags.out) / "score.json", result.dump(2) + "\n");
     write_receipt(fs::path(flags.out) / "receipt.json", make_receipt(*scoring, *flags.common, run));
   }
-  print_result(common, result, score_text(scoring->settings, run.score));
+  print_result(common, result, score_text(*scoring, scoring->settings, run.score));
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "comm/share_bytes.h"
@@ -95,6 +96,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
   }
   WeightSource source = open_weights(flags.from, flags.recipe, flags.overrides);
   const std::string file = source.folder.empty() ? flags.from : (source.folder / "averaged.safetensors").string();
+  const bool packed = std::filesystem::is_regular_file(flags.from) && is_artifact(flags.from);
   const ScoreSettings settings = settings_of(flags, source.recipe);
   std::optional<HeldOut> held_out = open_held_out(flags.data, source.recipe);
   if (!held_out) throw InputError("--data " + flags.data + ": no validation shards (fineweb_val_*.bin)");
@@ -104,7 +106,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
   const int64_t targets = flags.all_targets ? count - 1 : challenge_targets(count, settings.score.context);
   if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens, fewer than a target needs", flags.data, count));
   std::vector<uint16_t> stream(held_out->tokens.begin(), held_out->tokens.begin() + targets + 1);
-  return std::make_unique<Scoring>(Scoring{std::move(source), std::move(*held_out), settings, file, std::move(stream)});
+  return std::make_unique<Scoring>(Scoring{std::move(source), std::move(*held_out), settings, file, packed, std::move(stream)});
 }
 
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
@@ -121,13 +123,14 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
   };
   const auto evaluator = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()});
   run_on_ranks(*evaluator, settings, ledger, progress, comm);
-  if (!comm.root()) return {std::move(ledger), {}};
+  if (!comm.root()) return {std::move(ledger), {}, {}};
   Score score = measure(ledger, scoring.held_out.target_bytes());
   score.seconds = steady_seconds() - begun;
-  return {std::move(ledger), score};
+  return {std::move(ledger), score, evaluator->cost()};
 }
 
-nlohmann::ordered_json score_json(const ScoreSettings& settings, const Score& score) {
+nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run) {
+  const Score& score = run.score;
   nlohmann::ordered_json out{{"mode", name_of(settings.score.mode)},
                              {"val_loss", score.loss()},
                              {"val_bpb", score.bits_per_byte()},
@@ -135,15 +138,22 @@ nlohmann::ordered_json score_json(const ScoreSettings& settings, const Score& sc
                              {"bytes", score.bytes},
                              {"seconds", score.seconds},
                              {"legal", is_legal(settings)},
+                             {"packed", scoring.packed},
                              {"context", settings.score.context}};
   if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;
+  const auto add = [&](const char* name, const ScoreCost::Part& part) {
+    if (part.tokens > 0) out[name] = {{"tokens", part.tokens}, {"seconds", part.seconds}};
+  };
+  add("forward", run.cost.forward);
+  add("learning", run.cost.learning);
   return out;
 }
 
-std::string score_text(const ScoreSettings& settings, const Score& score) {
-  return fmt::format("{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}\n",
+std::string score_text(const Scoring& scoring, const ScoreSettings& settings, const Score& score) {
+  return fmt::format("{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}{}\n",
                      name_of(settings.score.mode), score.loss(), score.bits_per_byte(), score.tokens, score.bytes,
-                     score.seconds, is_legal(settings) ? "" : "  (legal: false)");
+                     score.seconds, scoring.packed ? "" : "  (weights as trained, not an artifact)",
+                     is_legal(settings) ? "" : "  (legal: false)");
 }
 
 }  // namespace fairway::app

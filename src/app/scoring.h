@@ -24,6 +24,7 @@ struct Scoring {
   HeldOut held_out;
   ScoreSettings settings;
   std::string file;  // whose bytes the weights come from
+  bool packed;       // an artifact; else weights as they were trained, whose score is no submission's
   std::vector<uint16_t> stream;
 
   ScoredModel model() const;  // refers to this object
@@ -35,6 +36,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags);
 struct ScoredRun {
   ScoreLedger ledger;
   Score score;
+  ScoreCost cost;  // of this rank
 };
 // Scores the stream under the settings, with a progress line. Ranks share the windows where the mode allows it, else rank 0
 // scores and the others wait; the whole run is rank 0's, the others' has no score. Collective.
@@ -42,7 +44,7 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
                        Machine& machine, bool quiet, Communicator& comm = single_process());
 
 // The fields that others read, with what the mode adds.
-nlohmann::ordered_json score_json(const ScoreSettings& settings, const Score& score);
-std::string score_text(const ScoreSettings& settings, const Score& score);
+nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run);
+std::string score_text(const Scoring& scoring, const ScoreSettings& settings, const Score& score);
 
 }  // namespace fairway::app

@@ -199,15 +199,16 @@ class Audit {
 
   void budgets() {
     const AuditBudgets& b = input_.budgets;
-    std::string detail = fmt::format("{} of {} bytes", b.artifact_bytes, kMostArtifactBytes);
-    bool held = b.artifact_bytes <= kMostArtifactBytes;
-    const auto seconds = [&](const char* what, double value) {
-      if (value < 0) return;
-      detail += fmt::format(", {} {:.0f} of {:.0f} s", what, value, kMostSeconds);
+    std::string detail =
+        fmt::format("{} of {} bytes ({} of them code)", b.artifact_bytes + b.code_bytes, kMostArtifactBytes, b.code_bytes);
+    bool held = b.artifact_bytes + b.code_bytes <= kMostArtifactBytes;
+    const auto seconds = [&](const std::string& what, double value) {
+      detail += value < 0 ? fmt::format(", {}: time not known", what)
+                          : fmt::format(", {} {:.0f} of {:.0f} s", what, value, kMostSeconds);
       held = held && value <= kMostSeconds;
     };
     seconds("training", b.train_seconds);
-    seconds("scoring", b.score_seconds);
+    seconds(fmt::format("scoring {} tokens", b.score_tokens), b.score_seconds);
     note("T11", "within the budgets", held ? Finding{} : Finding{detail}, detail);
   }
 

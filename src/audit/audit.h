@@ -17,9 +17,10 @@ struct TestResult {
 };
 
 struct AuditBudgets {
-  uint64_t artifact_bytes = 0;
-  double train_seconds = -1;  // unknown
-  double score_seconds = -1;  // of the whole stream
+  uint64_t artifact_bytes = 0, code_bytes = 0;  // both count (scoring spec §6.1)
+  double train_seconds = -1;                    // unknown
+  double score_seconds = -1;                    // of so many tokens on this machine
+  int64_t score_tokens = 0;
 };
 inline constexpr uint64_t kMostArtifactBytes = 16'000'000;
 inline constexpr double kMostSeconds = 600;

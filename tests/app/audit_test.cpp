@@ -48,6 +48,10 @@ TEST_F(AuditProgram, WhatCannotFitTheTimeIsRefusedBeforehand) {
 TEST_F(AuditProgram, TheReceiptIsWrittenAuditedAndChecked) {
   const std::string out = scratch_ / "scored", receipt = out + "/receipt.json";
   ASSERT_EQ(run_program(score({"--mode", "sliding", "--out", out})).status, 0);
+  EXPECT_EQ(run_program({"audit", "--verify", receipt}).status, 1) << "a receipt without an audit";
+  EXPECT_EQ(run_program({"audit", run_, "--data", data_, "--mode", "plain", "--receipt", receipt}).status, 2);
+  EXPECT_EQ(run_program({"audit", run_, "--data", data_, "--mode", "sliding", "--stride", "8", "--receipt", receipt}).status,
+            2);
   const nlohmann::json audit =
       run_json({"audit", run_, "--data", data_, "--mode", "sliding", "--tokens", "320", "--probes", "2", "--receipt", receipt});
   EXPECT_EQ(audit["legal"], true) << audit.dump(1);
@@ -63,6 +67,42 @@ TEST_F(AuditProgram, TheReceiptIsWrittenAuditedAndChecked) {
   EXPECT_EQ(run_program({"audit", "--verify", receipt}).status, 1);
   put_file(shard, bytes);
   EXPECT_EQ(run_program({"audit", "--verify", receipt}).status, 0);
+}
+
+TEST_F(AuditProgram, BytesMayComeFromAFileBesideTheShards) {
+  const nlohmann::json before = run_json(score({"--mode", "plain", "--all-targets"}));
+  const auto tokens = static_cast<size_t>(before["tokens"]) + 1;
+  const std::string sidecar = data_ + "/fineweb_val_bytes_000000.bin";
+  fairway::data::write_shard(sidecar, std::vector<uint16_t>(tokens, 2));
+  const nlohmann::json after = run_json(score({"--mode", "plain", "--all-targets"}));
+  EXPECT_EQ(after["bytes"], 2 * (tokens - 1));
+  EXPECT_EQ(after["val_loss"], before["val_loss"]);
+  fairway::data::write_shard(sidecar, std::vector<uint16_t>(tokens - 1, 2));
+  EXPECT_EQ(run_program(score({"--mode", "plain"})).status, 2);
+}
+
+TEST_F(AuditProgram, AnyLengthContextAndStrideScoreEveryTarget) {
+  for (const Args& lengths :
+       {Args{"--tokens", "1", "--context", "1", "--stride", "1"}, Args{"--tokens", "70", "--context", "33", "--stride", "7"},
+        Args{"--tokens", "70", "--context", "300", "--stride", "300"}}) {
+    Args args = score({"--mode", "sliding", "--all-targets"});
+    args.insert(args.end(), lengths.begin(), lengths.end());
+    EXPECT_EQ(run_json(args)["tokens"], std::stoi(lengths[1])) << lengths[3];
+  }
+}
+
+TEST_F(AuditProgram, TheLadderTellsEveryRungAndItsCost) {
+  const nlohmann::json rungs = run_json(score({"--ladder", "--tokens", "512"}))["ladder"];
+  ASSERT_EQ(rungs.size(), 6U);
+  EXPECT_EQ(rungs[0]["mode"], "plain");
+  EXPECT_EQ(rungs[1]["mode"], "sliding");
+  for (const nlohmann::json& rung : rungs) {
+    EXPECT_EQ(rung["tokens"], rungs[0]["tokens"]);
+    EXPECT_EQ(rung["packed"], false);
+    EXPECT_GT(rung["seconds"], 0);
+  }
+  for (const nlohmann::json& rung : run_json(score({"--ladder", "--seconds", "0.00001"}))["ladder"])
+    EXPECT_TRUE(rung.contains("refused_seconds")) << rung.dump();
 }
 
 TEST_F(AuditProgram, ABrokenModeFailsTheAudit) {

@@ -124,11 +124,18 @@ TEST(Audit, LegalModesAreNotCaughtByTheSearchForLeaks) {
 
 TEST(Audit, BudgetsAreHeldOrNot) {
   Slice slice(ScoreMode::plain);
-  slice.input.budgets.artifact_bytes = kMostArtifactBytes + 1;
-  const AuditReport report = audit(slice.input);
-  EXPECT_FALSE(report.legal());
-  EXPECT_EQ(report.tests.back().id, "T11");
-  EXPECT_FALSE(report.tests.back().held);
+  const auto last_test = [&] { return audit(slice.input).tests.back(); };
+  slice.input.budgets.artifact_bytes = kMostArtifactBytes - 100;
+  slice.input.budgets.code_bytes = 100;
+  EXPECT_EQ(last_test().id, "T11");
+  EXPECT_TRUE(last_test().held);
+  slice.input.budgets.code_bytes = 101;
+  EXPECT_FALSE(last_test().held);
+  slice.input.budgets.code_bytes = 0;
+  slice.input.budgets.train_seconds = 601;
+  EXPECT_FALSE(last_test().held);
+  slice.input.budgets.train_seconds = -1;
+  EXPECT_NE(last_test().detail.find("not known"), std::string::npos);
 }
 
 }  // namespace
