@@ -34,10 +34,16 @@ struct Bench {
     for (auto* list : {&tokens, &targets})
       for (int64_t i = 0; i < kTokens; ++i)
         list->push_back(static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab))));
+    if (recipe.data.sampler != SamplerKind::docpack) return;
+    for (int32_t i = 0, start = 0; i < kTokens; ++i) {  // documents of 1 to 300 tokens, so that tiles see several and parts
+      if (rng.below(150) == 0) start = i;
+      starts.push_back(start);
+    }
   }
   MicroBatch batch() {
     const Spec spec{{kTokens}, DType::i32};
-    return {make_view(tokens.data(), spec), make_view(targets.data(), spec), {}};
+    return {make_view(tokens.data(), spec), make_view(targets.data(), spec),
+            starts.empty() ? Tensor{} : make_view(starts.data(), spec)};
   }
   // Gradients of one pass.
   std::vector<float> gradients() {
@@ -59,7 +65,7 @@ struct Bench {
   Queue queue{2};
   std::unique_ptr<Executor> executor;
   Trainer trainer;
-  std::vector<int32_t> tokens, targets;
+  std::vector<int32_t> tokens, targets, starts;
   std::vector<double> losses;
 };
 
@@ -95,6 +101,16 @@ TEST_P(CudaProgram, HalfGradientsAreNearThoseInFloat) {
   Bench wide(recipe, Backend::cuda_f32), half(recipe, Backend::cuda);
   const double error = relative_error(half.gradients(), wide.gradients());
   EXPECT_TRUE(error <= 0.05) << error;
+}
+
+TEST_P(CudaProgram, PackedDocumentsInHalvesAreNearThoseInFloat) {
+  Recipe recipe = small(GetParam());
+  recipe.data.sampler = SamplerKind::docpack;
+  Bench wide(recipe, Backend::cuda_f32), half(recipe, Backend::cuda), again(recipe, Backend::cuda);
+  const auto gradients = half.gradients();
+  const double error = relative_error(gradients, wide.gradients());
+  EXPECT_TRUE(error <= 0.05) << error;
+  EXPECT_TRUE(bit_equal(again.gradients(), gradients));
 }
 
 TEST_P(CudaProgram, GraphsRepeatSingleCalls) {

@@ -1,0 +1,70 @@
+// What the kernels of sm90/ share: where rows and statistics of heads lie, and the maps that copy tiles of them.
+#pragma once
+
+#include "ops/attention.h"
+#include "ops/cuda/context.h"
+#include "ops/cuda/sm90/warpgroup.cuh"
+
+namespace fairway::cuda {
+
+struct HeadShape {
+  int length, heads, kv_heads;  // packed documents are one sequence of all rows
+  float scale;
+  const int32_t* start;  // of each row's document, or null
+  // Place of a row and head in (B, H, T).
+  __host__ __device__ int64_t statistic(int row, int head) const {
+    const int sequence = row / length;
+    return (int64_t{sequence} * heads + head) * length + (row - sequence * length);
+  }
+};
+
+// A block: one warpgroup that copies, two that multiply, each owning one of two tiles of rows. In a turn it takes two tiles of
+// the other side, which wait in stages.
+inline constexpr int kConsumers = 2, kStages = 4, kBlockThreads = 128 * (kConsumers + 1);
+inline constexpr int kPair = 2 * sm90::kTile;  // rows that a block owns, and rows that a turn takes
+
+struct Pipe {
+  sm90::Barrier fixed, full[kStages], empty[kStages];
+  __device__ void init() {
+    if (threadIdx.x == 0) {
+      fixed.init(1);
+      for (int s = 0; s < kStages; ++s) {
+        full[s].init(1);
+        empty[s].init(4 * kConsumers);  // every warp for itself
+      }
+      sm90::publish_barriers();
+    }
+    __syncthreads();
+  }
+  __device__ int to_fill(int turn, uint32_t bytes) {
+    const int stage = turn % kStages;
+    if (turn >= kStages) empty[stage].wait(static_cast<uint32_t>(turn / kStages - 1) % 2);
+    full[stage].expect(bytes);
+    return stage;
+  }
+  __device__ int filled(int turn) {
+    full[turn % kStages].wait(static_cast<uint32_t>(turn / kStages) % 2);
+    return turn % kStages;
+  }
+  __device__ void release(int stage) {
+    if (threadIdx.x % 32 == 0) empty[stage].arrive();
+  }
+};
+
+__device__ inline void load_pair(sm90::Tile (&to)[2], const CUtensorMap& map, int column, int row, sm90::Barrier& landed) {
+  sm90::load_tile(to[0], map, column, row, landed);
+  sm90::load_tile(to[1], map, column, row + sm90::kTile, landed);
+}
+
+bool suits_sm90(const Attention& op, const Attention::In& in);
+HeadShape head_shape(const Attention& op, const Attention::In& in);
+CUtensorMap tile_map(const Tensor& rows);  // tiles of 64 × 64 of a bf16 matrix
+
+template <class Shared, class Kernel, class... Args>
+void launch_tiles(Scratch& scratch, Kernel* kernel, dim3 grid, const Args&... args) {
+  constexpr size_t kBytes = sizeof(Shared) + 1024;  // room to align
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "cudaFuncSetAttribute");
+  kernel<<<grid, kBlockThreads, kBytes, scratch.stream()>>>(args...);
+}
+
+}  // namespace fairway::cuda
