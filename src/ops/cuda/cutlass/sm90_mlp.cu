@@ -1,5 +1,6 @@
-// The MLP's two fused products by CUTLASS: warp-specialised cooperative kernels of 128 × 256 × 64, clusters of 2 × 1, with the
-// activation as an epilogue visitor tree. act_grad is never stored: the epilogue keeps pre and rebuilds the slope.
+// The MLP's two fused products by CUTLASS: warp-specialised cooperative kernels of 128 × 256 × 64 with the activation as an
+// epilogue visitor tree; clusters as lab/mlp found them best. act_grad is never stored: the epilogue keeps pre and rebuilds the
+// slope.
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
@@ -16,7 +17,6 @@ namespace {
 
 using Half = cutlass::bfloat16_t;
 using Tile = cute::Shape<cute::_128, cute::_256, cute::_64>;
-using Cluster = cute::Shape<cute::_2, cute::_1, cute::_1>;
 using Row = cutlass::layout::RowMajor;
 using Column = cutlass::layout::ColumnMajor;
 using Schedule = cutlass::epilogue::TmaWarpSpecializedCooperative;
@@ -74,7 +74,7 @@ using UpTree = fusion::Sm90EVT<
                                          typename Store::SmemLayoutAtom, typename Store::CopyOpR2S>,
                     fusion::Sm90AccFetch>>;
 
-template <class LayoutB, class Tree>
+template <class LayoutB, class Cluster, class Tree>
 struct Fused {
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster, cutlass::epilogue::collective::EpilogueTileAuto,
@@ -121,15 +121,16 @@ auto stride_of(const Tensor& t) {
 
 bool fused_up(Scratch& scratch, const Tensor& m, const Tensor& up, const Tensor& pre, const Tensor& post) {
   if (!suits(m, up.rows())) return false;
-  Fused<Column, UpTree>::run(scratch, m, up, post, static_cast<int>(up.rows()),
-                             {{{}, {reinterpret_cast<Half*>(pre.data), stride_of(pre)}}, {}});
+  Fused<Column, cute::Shape<cute::_1, cute::_1, cute::_1>, UpTree>::run(
+      scratch, m, up, post, static_cast<int>(up.rows()), {{{}, {reinterpret_cast<Half*>(pre.data), stride_of(pre)}}, {}});
   return true;
 }
 
 bool fused_down_gradient(Scratch& scratch, const Tensor& g, const Tensor& down, const Tensor& pre, const Tensor& dpre) {
   if (!suits(g, down.cols())) return false;
-  Fused<Row, DownTree>::run(scratch, g, down, dpre, static_cast<int>(down.cols()),
-                            {{}, {reinterpret_cast<Half*>(pre.data), Half(0), stride_of(pre)}, {}});
+  Fused<Row, cute::Shape<cute::_2, cute::_1, cute::_1>, DownTree>::run(
+      scratch, g, down, dpre, static_cast<int>(down.cols()),
+      {{}, {reinterpret_cast<Half*>(pre.data), Half(0), stride_of(pre)}, {}});
   return true;
 }
 
