@@ -69,6 +69,7 @@ format:
 
 cuda:
 	scripts/setup build
+	scripts/setup-cuda
 	@command -v nvcc >/dev/null || test -x /usr/local/cuda/bin/nvcc || { echo "make cuda: no nvcc on PATH; install the CUDA toolkit (13.0)"; exit 1; }
 	cmake --preset cuda --log-level=WARNING $(launcher)
 	cmake --build build/cuda -j $(JOBS) --target fairway ops_cuda_test
