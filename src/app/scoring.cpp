@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "app/shared_score.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/progress_line.h"
-#include "comm/share_bytes.h"
 
 namespace fairway::app {
 namespace {
@@ -33,34 +33,6 @@ ScoreSettings settings_of(const ScoringFlags& flags, const Recipe& recipe) {
     score.stride = score.context;
   }
   return settings;
-}
-
-// What the ranks have scored, on rank 0 as one ledger.
-void merge_shares(ScoreLedger& own, const std::function<ScoreLedger()>& fresh, Communicator& comm) {
-  const std::string bytes = own.share_bytes();
-  const std::vector<std::string> all = gather_bytes(comm, bytes);
-  if (!comm.root()) return;
-  ScoreLedger whole = fresh();
-  for (const std::string& part : all) {
-    ScoreLedger share = fresh();
-    share.take_share_bytes(part);
-    whole.merge(share);
-  }
-  own = std::move(whole);
-}
-
-void run_on_ranks(Evaluator& evaluator, const ScoreSettings& settings, ScoreLedger& ledger, const ScoreProgress& progress,
-                  Communicator& comm) {
-  if (comm.size() == 1) return evaluator.run(ledger, progress);
-  if (can_share(settings) && is_legal(settings)) {
-    evaluator.run_share(ledger, comm.rank(), comm.size(), progress);
-    const std::span<const uint16_t> stream = ledger.stream();
-    merge_shares(
-        ledger, [&] { return make_ledger(stream, settings); }, comm);
-  } else if (comm.root()) {
-    evaluator.run(ledger, progress);
-  }
-  comm.barrier();
 }
 
 }  // namespace
@@ -122,11 +94,12 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
                           duration_text(static_cast<double>(total - done) / rate)));
   };
   const auto evaluator = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()});
-  run_on_ranks(*evaluator, settings, ledger, progress, comm);
+  score_on_ranks(*evaluator, settings, ledger, progress, comm);
+  const ScoreCost cost = cost_of_ranks(evaluator->cost(), comm);
   if (!comm.root()) return {std::move(ledger), {}, {}};
   Score score = measure(ledger, scoring.held_out.target_bytes());
   score.seconds = steady_seconds() - begun;
-  return {std::move(ledger), score, evaluator->cost()};
+  return {std::move(ledger), score, cost};
 }
 
 nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "app/shared_score.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "data/validation.h"
-#include "score/windowed.h"
 
 namespace fairway::app {
 namespace {
@@ -21,25 +21,6 @@ std::vector<uint16_t> read_byte_counts(const std::filesystem::path& folder, size
                                  folder.string(), counts.size(), tokens));
   }
   return counts;
-}
-
-// Each rank scores a run of whole batches, those one process would make; then every rank knows the score of every target.
-void score_shared(Evaluator& evaluator, ScoreLedger& ledger, int64_t batch, Communicator& comm, const ScoreProgress& progress) {
-  const int64_t targets = ledger.targets(), batches = (targets + batch - 1) / batch;
-  const auto begin = [&](int rank) { return std::min(targets, batches * rank / comm.size() * batch); };
-  std::vector<float> nll(static_cast<size_t>(targets));
-  if (const int64_t first = begin(comm.rank()), count = begin(comm.rank() + 1) - first; count > 0) {
-    ScoreLedger own(ledger.stream().subspan(static_cast<size_t>(first), static_cast<size_t>(count) + 1));
-    evaluator.run(own, progress);
-    for (int64_t i = 0; i < count; ++i) nll[static_cast<size_t>(first + i)] = own.nll(i + 1);
-  }
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    const int64_t first = begin(rank), count = begin(rank + 1) - first;
-    if (count > 0) comm.broadcast(make_view(nll.data() + first, {{count}, DType::f32}), rank);
-  }
-  std::vector<TargetScore> scores(nll.size());
-  for (size_t i = 0; i < nll.size(); ++i) scores[i].nll = nll[i];
-  ledger.score(1, scores);
 }
 
 }  // namespace
@@ -92,10 +73,7 @@ Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const Sc
     };
     const double begun = steady_seconds();
     const auto evaluator = make_evaluator({recipe, {.looped = stage.looped}, load, {}}, settings, context);
-    if (comm.size() == 1)
-      evaluator->run(ledger, progress);
-    else
-      score_shared(*evaluator, ledger, windows_at_once(settings.score) * settings.score.context, comm, progress);
+    score_on_ranks(*evaluator, settings, ledger, progress, comm);
     const Score score = measure(ledger, held_out.target_bytes());
     return Validation{score.loss(), score.bits_per_byte(), steady_seconds() - begun};
   };
