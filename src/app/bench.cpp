@@ -50,6 +50,8 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
        {"median_ms", b.step.median * 1e3},
        {"spread", b.step.spread},
        {"passes_ms", b.passes.median * 1e3},
+       {"forward_ms", b.losses.median * 1e3},
+       {"forward_tokens_per_second", b.tokens / b.losses.median},
        {"tokens_per_second", rate},
        {"tflops", b.flops / b.step.median * 1e-12},
        {"speed_of_light", light},
@@ -58,9 +60,10 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
        {"ops", shares}},
       fmt::format(
           "{}: {:.0f} tokens in {:.2f} ms (spread {:.1f}%), {:.0f} tokens/s, {:.1f}% of speed of light ({:.0f} GFLOP/s)\n"
-          "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms\n{}",
+          "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms; losses alone {:.2f} ms, {:.0f} tokens/s\n{}",
           flags.recipe, b.tokens, b.step.median * 1e3, 100 * b.step.spread, rate, 100 * light, peak * 1e-9,
-          b.passes.median * 1e3, (b.step.median - b.passes.median) * 1e3, table));
+          b.passes.median * 1e3, (b.step.median - b.passes.median) * 1e3, b.losses.median * 1e3, b.tokens / b.losses.median,
+          table));
   return 0;
 }
 

@@ -1,5 +1,4 @@
 // The CUDA executor: a program's first run goes call by call, the second is captured as a graph, later ones replay it.
-#include <cmath>
 #include <cstring>
 
 #include "autograd/cuda_program.h"
@@ -107,12 +106,13 @@ class CudaExecutor : public Executor {
       download(from, to.data);
       return to;
     }
-    cuda::Buffer floats(to.spec.bytes());
-    cuda::cast_to_float(context_, from.data, floats.data(), from.numel());
-    Tensor widened = to;
-    widened.data = floats.data();
-    download(widened, to.data);
-    cap_logits(bound.program(), value, to);
+    if (widened_.bytes() < to.spec.bytes()) widened_ = cuda::Buffer(to.spec.bytes());
+    cuda::cast_to_float(context_, from.data, widened_.data(), from.numel());
+    if (const double cap = cap_of(bound.program(), value); cap > 0)
+      cuda::softcap(context_, widened_.data(), from.numel(), static_cast<float>(cap));
+    Tensor floats = to;
+    floats.data = widened_.data();
+    download(floats, to.data);
     return to;
   }
 
@@ -150,14 +150,13 @@ class CudaExecutor : public Executor {
     context_.wait();
   }
 
-  // bf16 programs keep logits before the softcap (ops/cuda/loss.cu); the host sees them after it.
-  static void cap_logits(const Program& program, int32_t value, const Tensor& host) {
+  // bf16 programs keep logits before the softcap (ops/cuda/loss.cu); the host sees them after it. 0: not logits.
+  static double cap_of(const Program& program, int32_t value) {
     for (const Call& call : program.calls) {
       const auto* head = std::get_if<SoftcapCrossEntropy>(&call.op);
-      if (head == nullptr || call.backward || call.saved.front() != value) continue;
-      const auto cap = static_cast<float>(head->cap);
-      for (int64_t i = 0; i < host.numel(); ++i) host.as<float>()[i] = cap * std::tanh(host.as<float>()[i] / cap);
+      if (head != nullptr && !call.backward && call.saved.front() == value) return head->cap;
     }
+    return 0;
   }
 
   Backend backend_;
@@ -166,6 +165,7 @@ class CudaExecutor : public Executor {
   cuda::Staging staging_;
   cuda::PinnedRing ring_{size_t{32} << 20};
   std::shared_ptr<cuda::Buffer> pool_;
+  cuda::Buffer widened_;  // values on their way to the host
   bool capturing_ = false;
   cuda::StreamSpans spans_{Lane::device};
 };

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "params/initialize.h"
+#include "score/eval_model.h"
 
 namespace fairway::bench {
 namespace {
@@ -108,6 +110,12 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
   for (int i = 0; i < repeats; ++i) executor.run_timed(trainer.bound(stage), per_call);
   result.shares = split_by_op(trainer.program(stage), per_call, repeats);
+  EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor);
+  initialize(scored.params(), recipe.model, 1, pool);
+  const MicroBatch view = batch.view();
+  std::copy_n(view.tokens.as<int32_t>(), scored.tokens().size(), scored.tokens().begin());
+  std::copy_n(view.targets.as<int32_t>(), scored.targets().size(), scored.targets().begin());
+  result.losses = measure([&] { scored.run_losses(); }, seconds / 4);
   return result;
 }
 

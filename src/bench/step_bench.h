@@ -27,6 +27,7 @@ struct OpShare {
 struct StepBench {
   Timing step;                  // forward, backward, clip, update, averages
   Timing passes;                // forward and backward alone
+  Timing losses;                // forward alone, without anything kept for gradients: the losses of the same batch
   double tokens = 0;            // of a step
   double flops = 0;             // of a step, by the recipe's formula
   double checked = 0;           // worst normalised error against ref, on a small geometry

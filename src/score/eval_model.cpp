@@ -65,7 +65,7 @@ void EvalModel::send_inputs() {
 }
 
 void EvalModel::fetch_results() {
-  for (const Var value : {outputs_.nll, outputs_.lse})
+  for (const Var value : {outputs_.nll, outputs_.lse, outputs_.logits})
     if (value) executor_->fetch(*program_, value.id);
 }
 
@@ -73,6 +73,12 @@ void EvalModel::run() {
   send_inputs();
   executor_->run(*program_);
   fetch_results();
+}
+
+void EvalModel::run_losses() {
+  send_inputs();
+  executor_->run(*program_);
+  executor_->fetch(*program_, outputs_.nll.id);
 }
 
 void EvalModel::run(const Observer& observer) {
@@ -95,7 +101,7 @@ std::span<const float> EvalModel::nll() const { return values(outputs_.nll); }
 std::span<const float> EvalModel::lse() const { return values(outputs_.lse); }
 
 std::span<const float> EvalModel::logits(int64_t row) const {
-  const Tensor logits = executor_->fetch(*program_, outputs_.logits.id).slice(row);
+  const Tensor logits = program_->tensor(outputs_.logits.id).slice(row);
   return {logits.as<float>(), static_cast<size_t>(logits.numel())};
 }
 

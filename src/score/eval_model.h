@@ -37,6 +37,7 @@ class EvalModel {
   std::span<int32_t> head_rows() const { return indices(inputs_.head_rows); }
   std::span<int32_t> segment_start() const { return indices(inputs_.segment_start); }
   void run();
+  void run_losses();  // run(), of which only nll() is brought to the host
   void run(const Observer& observer);
   std::span<const float> nll() const;                // (N) nats, after run()
   std::span<const float> logits(int64_t row) const;  // (V) after the softcap, of one position
