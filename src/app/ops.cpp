@@ -28,7 +28,7 @@ int list_ops(const CommonFlags& flags) {
   return 0;
 }
 
-struct CompareFlags {
+struct OpsCompareFlags {
   std::string recipe;
   std::vector<std::string> overrides;
   int64_t rows = 2, length = 48;
@@ -36,7 +36,7 @@ struct CompareFlags {
   bool looped = false, fake_quant = false;
 };
 
-int compare_backends(const CommonFlags& common, const CompareFlags& flags) {
+int compare_backends(const CommonFlags& common, const OpsCompareFlags& flags) {
   const Recipe recipe = bench::small_recipe(load_recipe(flags.recipe, flags.overrides), flags.rows, flags.length);
   Machine machine(in_float(common));
   const auto truth = make_executor(Backend::ref, machine.queue);
@@ -61,7 +61,7 @@ void add_ops(CLI::App& program) {
   CLI::App* ops = program.add_subcommand("ops", "the ops and their backends");
   ops->require_subcommand(1);
   add_command(*ops, "list", "every op, whether it has a gradient, and where it runs", list_ops);
-  auto flags = std::make_shared<CompareFlags>();
+  auto flags = std::make_shared<OpsCompareFlags>();
   CLI::App* compare = add_command(*ops, "compare", "run a recipe's step on two backends and name the first call that differs",
                                   [flags](const CommonFlags& common) { return compare_backends(common, *flags); });
   compare->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();

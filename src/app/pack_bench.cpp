@@ -24,7 +24,7 @@
 namespace fairway::app {
 namespace {
 
-struct PackFlags {
+struct PackBenchFlags {
   std::string from, recipe;
   double k = 12.85;
   int bits = 6, repeats = 3;
@@ -52,7 +52,7 @@ QuantizedTensor round_matrix(const float* w, const std::string& bank, int64_t sl
   return t;
 }
 
-std::vector<QuantizedTensor> real_tensors(const WeightSource& source, const PackFlags& flags) {
+std::vector<QuantizedTensor> real_tensors(const WeightSource& source, const PackBenchFlags& flags) {
   std::vector<QuantizedTensor> out;
   for (const ParamInfo& info : parameter_table(source.recipe)) {
     if (info.role == ParamRole::scalar || info.shape.size() < 2) continue;
@@ -67,7 +67,7 @@ std::vector<QuantizedTensor> real_tensors(const WeightSource& source, const Pack
   return out;
 }
 
-std::vector<QuantizedTensor> gaussian_tensors(int64_t weights, const PackFlags& flags) {
+std::vector<QuantizedTensor> gaussian_tensors(int64_t weights, const PackBenchFlags& flags) {
   constexpr int64_t kRows = 1024, kCols = 512;
   std::vector<float> values(kRows * kCols);
   std::vector<QuantizedTensor> out;
@@ -166,7 +166,7 @@ std::string text_of(const std::string& stream, const Line& l) {
       against(l.brotli), l.lzma, against(l.lzma), l.encode, l.decode, l.brotli_encode, l.lzma_encode);
 }
 
-int bench_pack(const CommonFlags& common, const PackFlags& flags) {
+int bench_pack(const CommonFlags& common, const PackBenchFlags& flags) {
   std::vector<QuantizedTensor> tensors;
   int64_t layers = 1 << 20;
   if (flags.from.empty()) {
@@ -210,7 +210,7 @@ int bench_pack(const CommonFlags& common, const PackFlags& flags) {
 }  // namespace
 
 void add_pack_bench(CLI::App& bench) {
-  auto flags = std::make_shared<PackFlags>();
+  auto flags = std::make_shared<PackBenchFlags>();
   CLI::App* command = add_command(bench, "pack", "our weight coder beside Brotli-11 and LZMA-9, on one core",
                                   [flags](const CommonFlags& common) { return bench_pack(common, *flags); });
   command->add_option("FILE", flags->from, "a run, an artifact or weights (default: Gaussian ones)");
