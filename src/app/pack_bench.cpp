@@ -104,7 +104,8 @@ void require_same(bool same, const char* codec) {
 
 Line bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, int repeats) {
   Line line;
-  std::vector<WeightBlock> blocks, targets;
+  std::vector<WeightBlock> blocks;
+  std::vector<WeightTarget> targets;
   std::vector<std::vector<int8_t>> back;
   std::string plain;
   for (QuantizedTensor* t : tensors) {

@@ -14,7 +14,7 @@ constexpr size_t kRun = 32;  // symbols between two looks at the model
 template <class Code>
 void walk_plane(size_t count, SymbolModel::Use use, Code&& code) {
   SymbolModel model;
-  const std::vector<uint16_t> flat(256, SymbolModel::kObservation / 4);
+  const std::vector<uint32_t> flat(256, SymbolModel::kObservation / 4);
   model.begin(flat);
   model.refresh({}, use);
   for (size_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
-// Range asymmetric numeral systems (Duda, 2013): two interleaved 32-bit states in [2^16, 2^32), refilled by 16-bit words.
-// Encoding runs backwards, so the encoder keeps the ranges of all symbols until finish(). Every fault of the bytes shows:
-// words that run out, words left over, or states that do not end where encoding began.
+// Range asymmetric numeral systems (Duda, 2013), refilled by 16-bit words. Encoding runs backwards, so the encoder keeps the
+// ranges of all symbols until finish(). RansEncoder has two interleaved states in [2^16, 2^32), eight bytes however short the
+// stream; FineEncoder has one in [2^32, 2^48) that grows from kFineFirst, so that a stream costs about two bytes.
 #pragma once
 
 #include <algorithm>
@@ -66,6 +66,7 @@ class RansDecoder {
     place_ += low ? 2 : 0;
     return symbol;
   }
+  // Every fault of the bytes shows: words that run out, words left over, states that do not end where encoding began.
   bool ran_out() const { return place_ > size_; }
   bool ended_well() const { return place_ == size_ && states_[0] == kRansFloor && states_[1] == kRansFloor; }
 
@@ -73,6 +74,77 @@ class RansDecoder {
   std::string bytes_;  // padded, so that get() needs no check of its own
   size_t size_, place_ = 0;
   uint32_t states_[2] = {0, 0};
+};
+
+inline constexpr uint64_t kFineFirst = 0xA5;               // a state that faulty bytes seldom lead to
+inline constexpr uint64_t kFineFloor = uint64_t{1} << 32;  // far above the scale: what division rounds away is next to nothing
+inline constexpr size_t kFineMostState = 6;                // bytes
+
+class FineEncoder {
+ public:
+  void put(const FineModel::Range& range) { kept_.push_back(uint32_t{range.start} << 16 | range.freq); }
+  void put_bits(uint32_t value, int bits) {  // 1 to 15, each value as likely
+    kept_.push_back(value << (32 - bits) | 1U << (16 - bits));
+  }
+  void reserve(size_t symbols) { kept_.reserve(symbols); }
+  // The state in as few bytes as it needs where that is all, else in five or six; words are even, so the length tells which.
+  std::string finish() const {
+    std::vector<uint16_t> words;
+    words.reserve(kept_.size() / 3 + 8);
+    uint64_t x = kFineFirst;
+    for (size_t i = kept_.size(); i-- > 0;) {
+      const uint64_t freq = kept_[i] & 0xFFFF, start = kept_[i] >> 16;
+      if (x >= freq << 32) words.push_back(static_cast<uint16_t>(x)), x >>= 16;
+      x = (x / freq << kFineScaleBits) + x % freq + start;
+    }
+    size_t state = words.empty() ? 1 : kFineMostState - 1;
+    while (state < kFineMostState && x >> (8 * state) != 0) ++state;
+    std::string out(state + 2 * words.size(), '\0');
+    std::memcpy(out.data(), &x, state);  // little-endian, as everything in the file
+    for (size_t i = 0; i < words.size(); ++i) std::memcpy(out.data() + state + 2 * i, &words[words.size() - 1 - i], 2);
+    return out;
+  }
+
+ private:
+  std::vector<uint32_t> kept_;  // start, freq
+};
+
+class FineDecoder {
+ public:
+  explicit FineDecoder(std::string_view bytes) : place_(bytes.data()), end_(bytes.data() + bytes.size()) {
+    const size_t state = bytes.size() <= kFineMostState ? bytes.size() : kFineMostState - bytes.size() % 2;
+    std::memcpy(&state_, place_, state);
+    place_ += state;
+  }
+  int get(const FineModel& model) {
+    const auto slot = static_cast<uint32_t>(state_ & 0xFFFF);
+    const int symbol = model.symbol_at(slot);
+    leave(slot, model.range(symbol));
+    return symbol;
+  }
+  uint32_t get_bits(int bits) {
+    const auto slot = static_cast<uint32_t>(state_ & 0xFFFF);
+    const uint32_t value = slot >> (16 - bits);
+    leave(slot, {static_cast<uint16_t>(value << (16 - bits)), static_cast<uint16_t>(1U << (16 - bits))});
+    return value;
+  }
+  bool ended_well() const { return place_ == end_ && state_ == kFineFirst; }
+
+ private:
+  // Once the words are used up the state shrinks to where it began; of faulty bytes it shrinks to something else.
+  void leave(uint32_t slot, FineModel::Range range) {
+    uint64_t x = range.freq * (state_ >> 16) + slot - range.start;
+    if (x < kFineFloor && place_ != end_) {
+      uint16_t word;
+      std::memcpy(&word, place_, 2);
+      place_ += 2;
+      x = x << 16 | word;
+    }
+    state_ = x;
+  }
+
+  const char *place_, *end_;
+  uint64_t state_ = 0;
 };
 
 }  // namespace fairway

@@ -23,8 +23,8 @@ std::string hex_of(std::string_view bytes) {
 
 Codec read_codec(ByteReader& reader, const char* what, const std::string& where) {
   const uint8_t codec = reader.byte(what);
-  if (codec > static_cast<uint8_t>(Codec::lzma))
-    throw InputError(fmt::format("{}{} has codec {}, expected 0 to 3", where, what, codec));
+  if (codec > static_cast<uint8_t>(Codec::shaped))
+    throw InputError(fmt::format("{}{} has codec {}, expected 0 to 4", where, what, codec));
   return static_cast<Codec>(codec);
 }
 
@@ -52,8 +52,9 @@ std::string_view checked_body(std::string_view bytes, const std::string& where) 
   if (bytes.size() < kMagic.size() + 3 + kChecksumBytes)
     throw InputError(fmt::format("{}{} bytes are too few for an artifact", where, bytes.size()));
   const auto version = static_cast<uint8_t>(bytes[kMagic.size()]);
-  if (version != kVersion)
-    throw InputError(fmt::format("{}artifact version {}, this program reads version {}", where, version, kVersion));
+  if (version < kFirstVersion || version > kVersion)
+    throw InputError(
+        fmt::format("{}artifact version {}, this program reads versions {} to {}", where, version, kFirstVersion, kVersion));
   const std::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
   uint32_t stored = 0;
   std::memcpy(&stored, bytes.data() + body.size(), kChecksumBytes);
@@ -90,7 +91,7 @@ void read_values(ByteReader& reader, std::vector<QuantizedTensor>& tensors, cons
     const std::string values = decode_value_section(section, part.width, total, fmt::format("{}{}: ", where, part.name));
     const char* place = values.data();
     for (QuantizedTensor& tensor : tensors) {
-      if (part.bytes(tensor) > 0) std::memcpy(part.data(tensor), place, part.bytes(tensor));
+      if (part.bytes(tensor) > 0) std::memcpy(part.place(tensor), place, part.bytes(tensor));
       place += part.bytes(tensor);
     }
   }
@@ -111,10 +112,10 @@ QuantizedModel read_artifact(std::string_view bytes, const std::string& name, co
   model.tensors = decode_table(read_text(reader, "the tensor table", where), model.model, where);
   require_justified(value_bytes(model.tensors), allowed, "bytes of values", where);
   for (QuantizedTensor& tensor : model.tensors) allocate_values(tensor);
-  const WeightStreams streams = weight_streams(model.tensors, model.model.layers);
+  const auto streams = weight_streams(model.tensors, model.model.layers);
   for (size_t role = 0; role < streams.size(); ++role) {
     int64_t count = 0;
-    for (const WeightBlock& block : streams[role]) count += block.rows * block.cols;
+    for (const WeightTarget& block : streams[role]) count += block.rows * block.cols;
     if (count == 0) continue;
     const std::string what = fmt::format("the {} weights", name_of(static_cast<StreamRole>(role)));
     decode_weight_section(read_data(reader, what.c_str(), where), streams[role], where + what + ": ");

@@ -10,7 +10,7 @@
 namespace fairway {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"raw", "rans", "brotli", "lzma"};
+constexpr std::array<std::string_view, 5> kNames{"raw", "rans", "brotli", "lzma", "rans"};
 
 void take_smaller(Section& best, Codec codec, std::string bytes) {
   if (bytes.size() < best.bytes.size()) best = {codec, std::move(bytes)};
@@ -30,7 +30,8 @@ std::string decode_general(const SectionView& section, size_t bytes, const std::
     case Codec::brotli: return brotli_decode(section.bytes, bytes, where);
     case Codec::lzma: return lzma_decode(section.bytes, bytes, where);
     case Codec::raw:
-    case Codec::rans: break;
+    case Codec::rans:
+    case Codec::shaped: break;
   }
   if (section.bytes.size() != bytes) {
     throw InputError(where + std::to_string(section.bytes.size()) + " bytes are stored, expected " + std::to_string(bytes));
@@ -69,28 +70,31 @@ Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice c
     plain.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
   Section best{Codec::raw, std::move(plain)};
   const std::string bytes = choice == CodecChoice::rans ? "" : best.bytes;
-  if (ours(choice)) take_smaller(best, Codec::rans, encode_weights(blocks));
+  if (ours(choice)) take_smaller(best, Codec::shaped, encode_weights(blocks));
   try_general(best, bytes, choice);
   return best;
 }
 
 std::string decode_text(const SectionView& section, size_t bytes, const std::string& where) {
-  if (section.codec == Codec::rans) throw InputError(where + "codec rans is for weights and values only");
+  if (section.codec == Codec::rans || section.codec == Codec::shaped)
+    throw InputError(where + "codec rans is for weights and values only");
   return decode_general(section, bytes, where);
 }
 
 std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where) {
+  if (section.codec == Codec::shaped) throw InputError(where + "codec 4 is for weights only");
   return section.codec == Codec::rans ? decode_values(section.bytes, width, bytes, where)
                                       : decode_general(section, bytes, where);
 }
 
-void decode_weight_section(const SectionView& section, std::span<const WeightBlock> blocks, const std::string& where) {
-  if (section.codec == Codec::rans) return decode_weights(section.bytes, blocks, where);
+void decode_weight_section(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where) {
+  if (section.codec == Codec::shaped) return decode_weights(section.bytes, blocks, where);
+  if (section.codec == Codec::rans) return decode_weights_v1(section.bytes, blocks, where);
   size_t total = 0;
-  for (const WeightBlock& block : blocks) total += static_cast<size_t>(block.rows * block.cols);
+  for (const WeightTarget& block : blocks) total += static_cast<size_t>(block.rows * block.cols);
   const std::string plain = decode_general(section, total, where);
   const char* place = plain.data();
-  for (const WeightBlock& block : blocks) {
+  for (const WeightTarget& block : blocks) {
     const int64_t count = block.rows * block.cols;
     std::copy_n(place, count, block.q);
     place += count;

@@ -10,7 +10,8 @@
 
 namespace fairway {
 
-enum class Codec : uint8_t { raw, rans, brotli, lzma };         // as stored
+// As stored. Values have rans; weights have shaped since version 2 and had rans before.
+enum class Codec : uint8_t { raw, rans, brotli, lzma, shaped };
 enum class CodecChoice : uint8_t { rans, brotli, lzma, best };  // as asked for
 std::string_view name_of(Codec codec);
 CodecChoice codec_choice(std::string_view name);  // "best", "rans", "brotli", "lzma"; InputError else
@@ -29,6 +30,6 @@ struct SectionView {
 };
 std::string decode_text(const SectionView& section, size_t bytes, const std::string& where);
 std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where);
-void decode_weight_section(const SectionView& section, std::span<const WeightBlock> blocks, const std::string& where);
+void decode_weight_section(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where);
 
 }  // namespace fairway

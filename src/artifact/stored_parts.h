@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <type_traits>
 #include <vector>
 
 #include "artifact/tensor_table.h"
@@ -9,10 +10,13 @@
 
 namespace fairway {
 
-using WeightStreams = std::array<std::vector<WeightBlock>, kStreamRoles>;
-inline WeightStreams weight_streams(std::vector<QuantizedTensor>& tensors, int64_t layers) {
-  WeightStreams streams;
-  for (QuantizedTensor& t : tensors) {
+// By role; to encode from or to decode into, as the tensors are constant or not.
+template <class Weight>
+using WeightStreams = std::array<std::vector<WeightMatrix<Weight>>, kStreamRoles>;
+template <class Tensors>
+auto weight_streams(Tensors& tensors, int64_t layers) {
+  WeightStreams<std::remove_pointer_t<decltype(tensors.front().q.data())>> streams;
+  for (auto& t : tensors) {
     if (t.coding != TensorCoding::integer_rows) continue;
     streams[static_cast<size_t>(stream_role(t, layers))].push_back({t.q.data(), t.rows, t.cols, largest_level(t.bits)});
   }
@@ -23,8 +27,14 @@ struct ValuePart {
   const char* name;
   size_t width;                             // bytes of a value
   size_t (*bytes)(const QuantizedTensor&);  // of one tensor's share
-  char* (*data)(QuantizedTensor&);
+  const char* (*data)(const QuantizedTensor&);
+  char* (*place)(QuantizedTensor&);  // the same, to read into
 };
+template <class Values>
+constexpr ValuePart value_part(const char* name, size_t width, size_t (*bytes)(const QuantizedTensor&), Values) {
+  return {name, width, bytes, [](const QuantizedTensor& t) { return reinterpret_cast<const char*>(Values{}(t)); },
+          [](QuantizedTensor& t) { return reinterpret_cast<char*>(Values{}(t)); }};
+}
 
 inline int64_t scale_groups(const QuantizedTensor& t) {
   return (t.correction.rank * t.cols + kLowRankGroup - 1) / kLowRankGroup;
@@ -32,23 +42,30 @@ inline int64_t scale_groups(const QuantizedTensor& t) {
 
 // In file order.
 inline constexpr ValuePart kValueParts[] = {
-    {"row scales", 2,
-     [](const QuantizedTensor& t) { return t.coding == TensorCoding::integer_rows ? 2 * static_cast<size_t>(t.rows) : 0; },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.scale.data()); }},
-    {"halves", 2,
-     [](const QuantizedTensor& t) { return t.coding == TensorCoding::half ? 2 * static_cast<size_t>(t.count()) : 0; },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.halves.data()); }},
-    {"singles", 4,
-     [](const QuantizedTensor& t) { return t.coding == TensorCoding::single ? 4 * static_cast<size_t>(t.count()) : 0; },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.singles.data()); }},
-    {"correction factors A", 1, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank * t.rows); },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.correction.a.data()); }},
-    {"correction factors B", 1, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank * t.cols); },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.correction.b.data()); }},
-    {"correction scales A", 2, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank > 0 ? 2 : 0); },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(&t.correction.a_scale); }},
-    {"correction scales B", 2, [](const QuantizedTensor& t) { return 2 * static_cast<size_t>(scale_groups(t)); },
-     [](QuantizedTensor& t) { return reinterpret_cast<char*>(t.correction.b_scale.data()); }},
+    value_part(
+        "row scales", 2,
+        [](const QuantizedTensor& t) { return t.coding == TensorCoding::integer_rows ? 2 * static_cast<size_t>(t.rows) : 0; },
+        [](auto& t) { return t.scale.data(); }),
+    value_part(
+        "halves", 2,
+        [](const QuantizedTensor& t) { return t.coding == TensorCoding::half ? 2 * static_cast<size_t>(t.count()) : 0; },
+        [](auto& t) { return t.halves.data(); }),
+    value_part(
+        "singles", 4,
+        [](const QuantizedTensor& t) { return t.coding == TensorCoding::single ? 4 * static_cast<size_t>(t.count()) : 0; },
+        [](auto& t) { return t.singles.data(); }),
+    value_part(
+        "correction factors A", 1, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank * t.rows); },
+        [](auto& t) { return t.correction.a.data(); }),
+    value_part(
+        "correction factors B", 1, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank * t.cols); },
+        [](auto& t) { return t.correction.b.data(); }),
+    value_part(
+        "correction scales A", 2, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank > 0 ? 2 : 0); },
+        [](auto& t) { return &t.correction.a_scale; }),
+    value_part(
+        "correction scales B", 2, [](const QuantizedTensor& t) { return 2 * static_cast<size_t>(scale_groups(t)); },
+        [](auto& t) { return t.correction.b_scale.data(); }),
 };
 
 inline void allocate_values(QuantizedTensor& t) {

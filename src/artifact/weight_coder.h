@@ -1,7 +1,7 @@
 // Our coder for quantized weights: adaptive rANS whose context is the magnitude expected at a place. Expected is the running
 // mean of |q| in the column over the rows above, times how the row so far compares with its columns. Row scales equalise rows,
-// but columns (hidden units, embedding channels) keep their own spread, which order-0 coding cannot use. The adaptive counts
-// run on from tensor to tensor of a stream, so learning is paid once. What helps is tried per tensor.
+// but columns (hidden units, embedding channels) keep their own spread, which order-0 coding cannot use. A tensor begins with
+// the shape that its weights have, in four bytes, or goes on from what the stream has learned. What helps is tried per tensor.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,19 @@
 
 namespace fairway {
 
-struct WeightBlock {
-  int8_t* q = nullptr;  // (rows, cols)
+template <class Weight>
+struct WeightMatrix {
+  Weight* q = nullptr;  // (rows, cols)
   int64_t rows = 0, cols = 0;
   int level = 127;  // |q| is at most this
 };
+using WeightBlock = WeightMatrix<const int8_t>;
+using WeightTarget = WeightMatrix<int8_t>;  // to decode into
 
 std::string encode_weights(std::span<const WeightBlock> blocks);
 // Fills the blocks. InputError, beginning with `where`, when the bytes are not what encode_weights makes for these sizes.
-void decode_weights(std::string_view bytes, std::span<const WeightBlock> blocks, const std::string& where);
+void decode_weights(std::string_view bytes, std::span<const WeightTarget> blocks, const std::string& where);
+// The same for streams as version 1 wrote them.
+void decode_weights_v1(std::string_view bytes, std::span<const WeightTarget> blocks, const std::string& where);
 
 }  // namespace fairway

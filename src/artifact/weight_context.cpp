@@ -4,7 +4,7 @@ namespace fairway {
 namespace {
 
 constexpr double kPriorObservations = 128;
-using Prior = std::array<uint16_t, 256>;
+using Prior = std::array<uint32_t, 256>;
 
 // Weights g^(v²) by multiplication alone: w(v+1) = w(v)·g^(2v+1). Returns their mean |v|.
 double discrete_gaussian(double g, std::array<double, 128>& weights) {
@@ -30,7 +30,7 @@ Prior prior_of_class(int index) {
   Prior prior{};
   for (int v = -127; v <= 127; ++v) {
     const double count = weights[static_cast<size_t>(v < 0 ? -v : v)] * kPriorObservations * SymbolModel::kObservation;
-    prior[static_cast<size_t>(v + kZeroSymbol)] = static_cast<uint16_t>(count + 0.5);
+    prior[static_cast<size_t>(v + kZeroSymbol)] = static_cast<uint32_t>(count + 0.5);
   }
   return prior;
 }

@@ -1,4 +1,6 @@
-// Contexts of the weight coder: classes of expected magnitude, eight to the octave, each with its own adaptive model.
+// Contexts of the weight coder: classes of expected magnitude, eight to the octave, each with its own adaptive model. In
+// version 1 classes are absolute and begin as Gaussians; since version 2 (shaped_models.h) they are relative to the tensor's
+// mean.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +27,7 @@ inline int class_of(float mean) {  // in units of 2^-13; class c begins at 2^(10
 }
 int32_t mean_of_class(int index);  // the middle of the class, in units of 2^-13
 
-// Models made when first needed: a tensor touches few classes.
+// The models of version 1, made when first needed: a tensor touches few classes.
 class ClassModels {
  public:
   explicit ClassModels(SymbolModel::Use use) : use_(use), models_(kClasses) {}
@@ -51,21 +53,36 @@ class ClassModels {
 // mode is centred, d = q - the column's rounded mean, modulo 256 as bytes are, else d = q.
 class WeightWalk {
  public:
-  WeightWalk(int mode, int base_class, int64_t cols)
+  struct Base {
+    int index = 0;         // class where no context is used
+    int32_t mean = 0;      // what is expected before anything is seen, units of 2^-13
+    float relative = 1.0;  // a mean times this is what classes are told by
+  };
+  WeightWalk(int mode, const Base& base, int64_t cols)
       : mode_(mode),
-        base_class_(base_class),
-        base_(mean_of_class(base_class)),
+        base_class_(base.index),
+        base_(base.mean),
+        relative_(base.relative),
         spreads_(static_cast<size_t>(cols), base_),
         centres_((mode & kCentred) != 0 ? static_cast<size_t>(cols) : 0),
         coded_(static_cast<size_t>(cols)) {}
 
-  template <class Coder>
-  void operator()(int8_t* q, int64_t rows, ClassModels& models, Coder& coder) {
+  template <class Models, class Coder>
+  void operator()(const int8_t* q, int64_t rows, Models& models, Coder& coder) requires(Coder::kReadsWeights) {
     const auto cols = static_cast<int64_t>(spreads_.size());
     for (int64_t row = 0; row < rows; ++row, q += cols) {
-      if constexpr (Coder::kReadsWeights) subtract_centres(q);
+      subtract_centres(q);
       code_row(row, models, coder);
-      if constexpr (!Coder::kReadsWeights) add_centres(q);
+      learn(q, row);
+      models.adapt();
+    }
+  }
+  template <class Models, class Coder>
+  void operator()(int8_t* q, int64_t rows, Models& models, Coder& coder) requires(!Coder::kReadsWeights) {
+    const auto cols = static_cast<int64_t>(spreads_.size());
+    for (int64_t row = 0; row < rows; ++row, q += cols) {
+      code_row(row, models, coder);
+      add_centres(q);
       learn(q, row);
       models.adapt();
     }
@@ -75,15 +92,15 @@ class WeightWalk {
   static constexpr int64_t kRowPrior = 16, kColumnPrior = 16;  // values that the base mean counts for
   static constexpr int64_t kCentreWindow = 32, kFirstRows = 4;
 
-  template <class Coder>
-  void code_row(int64_t row, ClassModels& models, Coder& coder) {
+  template <class Models, class Coder>
+  void code_row(int64_t row, Models& models, Coder& coder) {
     const auto cols = static_cast<int64_t>(spreads_.size());
     int64_t seen = int64_t{base_} * kRowPrior, expected = seen;
     for (int64_t j = 0; j < cols; j += kRunLength) {
       const int64_t n = std::min(kRunLength, cols - j);
       const float factor = (mode_ & kByRow) != 0 ? static_cast<float>(seen) / static_cast<float>(expected) : 1.0F;
       std::array<uint8_t, kRunLength> classes;
-      models.require(classify(spreads_.data() + j, factor, n, classes.data()));
+      models.require(classify(spreads_.data() + j, factor * relative_, n, classes.data()));
       coder.run(classes.data(), coded_.data() + j, n, models);
       if (row < kFirstRows) models.adapt();  // what the prior has wrong is mended soon
       if ((mode_ & kByRow) == 0) continue;
@@ -124,6 +141,7 @@ class WeightWalk {
 
   int mode_, base_class_;
   int32_t base_;
+  float relative_;
   std::vector<int32_t> spreads_, centres_;  // per column, units of 2^-13
   std::vector<int8_t> coded_;               // one row of d
 };

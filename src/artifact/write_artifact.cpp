@@ -107,8 +107,7 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   writer.enter("header", Codec::raw, out.size());
   writer.text("architecture", architecture_text(model.model));
   writer.text("tensor table", encode_table(model.tensors));
-  auto& tensors = const_cast<std::vector<QuantizedTensor>&>(model.tensors);  // parts are told for reading and writing alike
-  const WeightStreams streams = weight_streams(tensors, model.model.layers);
+  const auto streams = weight_streams(model.tensors, model.model.layers);
   for (size_t role = 0; role < streams.size(); ++role) {
     int64_t count = 0;
     for (const WeightBlock& block : streams[role])
@@ -121,7 +120,7 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   }
   for (const ValuePart& part : kValueParts) {
     std::string values;
-    for (QuantizedTensor& tensor : tensors) values.append(part.data(tensor), part.bytes(tensor));
+    for (const QuantizedTensor& tensor : model.tensors) values.append(part.data(tensor), part.bytes(tensor));
     if (!values.empty()) writer.data(part.name, encode_value_section(values, part.width, options.codec), values.size());
   }
   const uint32_t checksum = artifact_checksum(out);

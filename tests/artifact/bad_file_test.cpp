@@ -7,7 +7,9 @@
 
 #include "artifact/file_parts.h"
 #include "artifact/general_codecs.h"
+#include "artifact/rans.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fairway {
 namespace {
@@ -59,7 +61,7 @@ std::vector<Fault> header_faults() {
   return {
       {"empty", "not a Fairway artifact", [] { return std::string(); }},
       {"magic alone", "too few for an artifact", [] { return std::string("FWAY\x01"); }},
-      changed("version", "artifact version 2", [](FileParts& f) { f.version = 2; }),
+      changed("version", "artifact version 3", [](FileParts& f) { f.version = 3; }),
       {"bit flipped, not sealed", "checksum",
        [] {
          std::string file = parts_of(good()).file();
@@ -124,19 +126,37 @@ std::vector<Fault> model_faults() {
   };
 }
 
+// A stream as version 1 wrote it, out of the kept file.
+std::string kept_section(StreamRole wanted) {
+  const std::string file = read_file(FAIRWAY_SOURCE_DIR "/tests/artifact/version1.fwy");
+  ByteReader reader(std::string_view(file).substr(4 + 2 + 64), "kept: ");
+  reader.varint("length");
+  for (int text = 0; text < 2; ++text) {
+    reader.byte("codec"), reader.varint("claim");
+    reader.take(reader.varint("size"), "text");
+  }
+  for (int role = 0;; ++role) {
+    const QuantizedModel model = read_artifact(file, "kept");
+    if (weight_streams(model.tensors, model.model.layers)[static_cast<size_t>(role)].empty()) continue;
+    EXPECT_EQ(reader.byte("codec"), 1);
+    const std::string_view bytes = reader.take(reader.varint("size"), "weights");
+    if (static_cast<StreamRole>(role) == wanted) return std::string(bytes);
+  }
+}
+
 std::vector<Fault> data_faults() {
   const auto code = [](FileParts& f, const std::string& name, char codec, const std::string& bytes) {
     f.part(name).codec = codec, f.part(name).bytes = bytes;
   };
   const std::string zeros(1 << 22, '\0');
   const auto coded_down = [] {
-    QuantizedModel model = good();
-    return encode_weights(weight_streams(model.tensors, 2)[static_cast<size_t>(StreamRole::down)]);
+    return encode_weights(weight_streams(good().tensors, 2)[static_cast<size_t>(StreamRole::down)]);
   };
+  const auto old_down = [] { return kept_section(StreamRole::down); };
   return {
       changed("stream too long for the file", "ends inside the query weights: 123456 bytes wanted",
               [](FileParts& f) { f.part("query").coded_size = 123456; }),
-      changed("stream codec", "the down weights has codec 4", [](FileParts& f) { f.part("down").codec = 4; }),
+      changed("stream codec", "the down weights has codec 5", [](FileParts& f) { f.part("down").codec = 5; }),
       changed("raw size", "the down weights: 3 bytes are stored", [](FileParts& f) { f.part("down").bytes = "abc"; }),
       changed("brotli bomb", "the down weights: the Brotli stream holds more than",
               [=](FileParts& f) { code(f, "down", 2, brotli_encode(zeros)); }),
@@ -150,25 +170,38 @@ std::vector<Fault> data_faults() {
                 const std::string b = brotli_encode(f.part("down").bytes);
                 code(f, "down", 2, b.substr(0, b.size() / 2));
               }),
-      changed("rans mode", "coder mode 255", [=](FileParts& f) { code(f, "down", 1, '\xff' + coded_down().substr(1)); }),
-      changed("rans alphabet", "alphabet reaches 119",
+      changed("old rans mode", "coder mode 255", [=](FileParts& f) { code(f, "down", 1, '\xff' + old_down().substr(1)); }),
+      changed("old rans alphabet", "alphabet reaches 119",
               [=](FileParts& f) {
-                std::string b = coded_down();
+                std::string b = old_down();
                 b[1] = 119;
                 code(f, "down", 1, b);
               }),
-      changed("rans class", "magnitude class 64",
+      changed("old rans class", "magnitude class 64",
               [=](FileParts& f) {
-                std::string b = coded_down();
+                std::string b = old_down();
                 b[2] = 64;
                 code(f, "down", 1, b);
               }),
-      changed("rans states", "too short for the coder's states",
-              [=](FileParts& f) { code(f, "down", 1, coded_down().substr(0, 9)); }),
-      changed("rans cut", "end before all are decoded", [=](FileParts& f) { code(f, "down", 1, coded_down().substr(0, 100)); }),
-      changed("rans more", "do not end where their stream does",
-              [=](FileParts& f) { code(f, "down", 1, coded_down() + "zz"); }),
-      changed("rans header cut", "ends inside the coder's header", [=](FileParts& f) { code(f, "down", 1, "\x10"); }),
+      changed("old rans states", "too short for the coder's states",
+              [=](FileParts& f) { code(f, "down", 1, old_down().substr(0, 9)); }),
+      changed("old rans cut", "end before all are decoded",
+              [=](FileParts& f) { code(f, "down", 1, old_down().substr(0, 100)); }),
+      changed("old rans more", "do not end where their stream does",
+              [=](FileParts& f) { code(f, "down", 1, old_down() + "zz"); }),
+      changed("old rans header cut", "ends inside the coder's header", [=](FileParts& f) { code(f, "down", 1, "\x10"); }),
+      changed("shaped, empty", "nothing is stored, not even the coder's state", [=](FileParts& f) { code(f, "down", 4, ""); }),
+      changed("shaped, cut", "the down weights: the coder's state does not end where encoding began",
+              [=](FileParts& f) { code(f, "down", 4, coded_down().substr(0, 100)); }),
+      changed("shaped, more", "the up weights: the coder's state does not end where encoding began",
+              [=](FileParts& f) { code(f, "up", 4, coded_down() + "zz"); }),
+      changed("shaped, goes on from nothing", "goes on from one before it",
+              [=](FileParts& f) {
+                FineEncoder rans;
+                rans.put_bits(0, 1);
+                code(f, "down", 4, rans.finish());
+              }),
+      changed("shaped values", "halves: codec 4 is for weights only", [](FileParts& f) { f.part("halves").codec = 4; }),
       changed("weight beyond its grid", "the grid of 5 bits ends at 15", [](FileParts& f) { f.part("query").bytes[3] = 16; }),
       changed("scale", "embed.token: a row scale is negative or not finite",
               [](FileParts& f) { f.part("row scales").bytes[1] = 0x7C; }),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "artifact/byte_coder.h"
 #include "artifact/general_codecs.h"
@@ -32,14 +33,14 @@ Coded round_trip(Values& q, int64_t rows, int64_t cols, int level) {
   const std::string bytes = encode_weights({&block, 1});
   EXPECT_EQ(bytes, encode_weights({&block, 1}));
   Values back(q.size(), 99);
-  const WeightBlock target{back.data(), rows, cols, level};
+  const WeightTarget target{back.data(), rows, cols, level};
   decode_weights(bytes, {&target, 1}, "test: ");
   EXPECT_EQ(back, q);
   return {static_cast<double>(bytes.size()), entropy_of(q) / 8};
 }
 
-// The header and the coder's states: what a stream costs however short it is.
-constexpr double kFixedBytes = 12;
+// The header and the coder's state: what a stream costs however short it is.
+constexpr double kFixedBytes = 6;
 
 void expect_at_entropy(const Coded& coded, const std::string& what) {
   EXPECT_TRUE(coded.bytes <= 1.001 * coded.entropy_bytes + kFixedBytes)
@@ -59,6 +60,29 @@ TEST(WeightCoder, IsAtTheEntropyOfGaussians) {
   }
 }
 
+// Weights of a row are Gaussian with a spread of its own, as trained ones are; the size runs from a gate to a large matrix. The
+// empirical entropy of n weights in A levels lies half to one log2(e) bits a level under that of their distribution, which no
+// coder can know: that much is allowed beside a thousandth.
+TEST(WeightCoder, IsAtTheEntropyAtEverySize) {
+  for (const int bits : {4, 5, 6, 7, 8}) {
+    const int level = largest_level(bits);
+    for (const int64_t side : {8, 16, 32, 64, 128, 256, 512, 1024}) {
+      Rng rng(static_cast<uint64_t>(100 * bits + side));
+      Values q;
+      for (int64_t i = 0; i < side; ++i) {
+        const double spread = level / 12.85 * std::exp(0.03 * rng.normal());
+        for (int64_t j = 0; j < side; ++j)
+          q.push_back(static_cast<int8_t>(std::clamp(static_cast<int>(std::lround(spread * rng.normal())), -level, level)));
+      }
+      const auto seen = static_cast<double>(std::set<int>(q.begin(), q.end()).size());
+      const Coded coded = round_trip(q, side, side, level);
+      EXPECT_TRUE(coded.bytes <= 1.001 * coded.entropy_bytes + seen * std::log2(std::exp(1.0)) / 8 + kFixedBytes)
+          << bits << " bits, side " << side << ": " << coded.bytes << " bytes, entropy " << coded.entropy_bytes << ", levels "
+          << seen;
+    }
+  }
+}
+
 TEST(WeightCoder, HoldsOnEdgeHistograms) {
   for (const int symbol : {0, 1, -31, 31}) {
     Values one(300'000, static_cast<int8_t>(symbol));
@@ -70,11 +94,11 @@ TEST(WeightCoder, HoldsOnEdgeHistograms) {
   for (int8_t& q : two) q = rng.below(2) == 0 ? -1 : 1;
   for (int8_t& q : flat) q = static_cast<int8_t>(static_cast<int>(rng.below(255)) - 127);
   for (int8_t& q : rare) q = rng.below(1000) == 0 ? 1 : 0;
-  EXPECT_LE(round_trip(two, 200, 1000, 1).bytes, 1.003 * 25'000 + kFixedBytes);
+  EXPECT_LE(round_trip(two, 200, 1000, 1).bytes, 1.001 * 25'000);
   const Coded even = round_trip(flat, 1024, 1024, 127);
   EXPECT_LE(even.bytes, 1.002 * even.entropy_bytes);  // 255 counts are learned to within their noise
   const Coded seldom = round_trip(rare, 1024, 1024, 31);
-  EXPECT_LE(seldom.bytes, 1.03 * seldom.entropy_bytes + kFixedBytes);
+  EXPECT_LE(seldom.bytes, 1.01 * seldom.entropy_bytes + kFixedBytes);
 }
 
 TEST(WeightCoder, TakesAnyShape) {
@@ -131,7 +155,7 @@ TEST(WeightCoder, EveryByteMatters) {
   const WeightBlock block{q.data(), 64, 64, 31};
   const std::string bytes = encode_weights({&block, 1});
   Values back(q.size());
-  const WeightBlock target{back.data(), 64, 64, 31};
+  const WeightTarget target{back.data(), 64, 64, 31};
   for (size_t i = 0; i < bytes.size(); i += 7) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x11);

@@ -74,7 +74,7 @@ inline std::string sealed(std::string body) {
 
 struct FileParts {
   std::string magic = "FWAY";
-  char version = 1, flags = 7;
+  char version = 2, flags = 7;
   std::string hashes = std::string(64, '\x5a'), length = std::string(1, '\x20');
   struct Part {
     std::string name;
@@ -112,11 +112,10 @@ inline FileParts parts_of(QuantizedModel model) {
   const std::string architecture = architecture_text(model.model), table = encode_table(model.tensors);
   out.parts.push_back({"architecture", 0, architecture, true, architecture.size()});
   out.parts.push_back({"table", 0, table, true, table.size()});
-  const WeightStreams streams = weight_streams(model.tensors, model.model.layers);
+  const auto streams = weight_streams(model.tensors, model.model.layers);
   for (size_t role = 0; role < streams.size(); ++role) {
     std::string bytes;
-    for (const WeightBlock& b : streams[role])
-      bytes.append(reinterpret_cast<const char*>(b.q), static_cast<size_t>(b.rows * b.cols));
+    for (const auto& b : streams[role]) bytes.append(reinterpret_cast<const char*>(b.q), static_cast<size_t>(b.rows * b.cols));
     if (!bytes.empty()) out.parts.push_back({std::string(name_of(static_cast<StreamRole>(role))), 0, bytes});
   }
   for (const ValuePart& part : kValueParts) {
