@@ -1,97 +1,216 @@
-// A fuzzer without coverage feedback, for compilers without libFuzzer and for every `make test`: the target's seeds, then
-// mutations of them from a fixed random seed, until so many runs or seconds are over. A crash leaves its input in
-// `crash_<target>`. Usage: fuzz_<target> RUNS SECONDS [SEED], or fuzz_<target> FILE to repeat one input.
+// A fuzzer without coverage feedback, for compilers without libFuzzer, for every `make test` and for long runs on many cores:
+// the target's seeds, then mutations of them from a fixed random seed. An input must not crash, run for more than kMostSeconds
+// or take more than kMostBeyondClaim bytes beyond what the reader's own check of its claims allows. One that does is left in
+// `crash_<target>`. Usage: fuzz_<target> [--inputs N] [--seconds S] [--seed K] [--threads T], or fuzz_<target> FILE.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <thread>
 
-#include "base/rng.h"
+#include "fuzz/allocations.h"
+#include "fuzz/mutate.h"
 #include "fuzz/targets.h"
 
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
+extern "C" size_t __attribute__((weak)) LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned int seed);
 
 namespace {
 
 using fairway::Rng;
+using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostBytes = 1 << 20;
-std::string input, crash_path;
+constexpr double kMostSeconds = 20;
+constexpr int64_t kMostBeyondClaim = 64'000'000;
 
-void keep_input() {
-  std::ofstream(crash_path, std::ios::binary) << input;
-  std::fprintf(stderr, "the input lies in %s\n", crash_path.c_str());
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+struct Flags {
+  int64_t inputs = 20'000;
+  double seconds = 1e9;
+  uint64_t seed = 1;
+  int threads = 1;
+};
+
+struct Worker {
+  std::string input;
+  std::atomic<int64_t> begun_ns{0};  // of the input at work; 0: none
+  int64_t done = 0, accepted = 0, most_beyond = 0;
+  double slowest = 0;
+};
+thread_local Worker* self = nullptr;
+std::string crash_path;
+
+void keep_input(const std::string& input) {
+  const int file = ::open(crash_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const bool whole = ::write(file, input.data(), input.size()) == static_cast<ssize_t>(input.size());
+  ::close(file);
+  std::fprintf(stderr, "the input of %zu bytes %s %s\n", input.size(), whole ? "lies in" : "could not be kept in",
+               crash_path.c_str());
+}
+void keep_own_input() {
+  if (self != nullptr) keep_input(self->input);
 }
 
-int run(std::string bytes) {
-  input = std::move(bytes);
+void run(Worker& worker, std::string bytes) {
+  worker.input = std::move(bytes);
   // A copy of exactly this size, so that a read past its end is one past an allocation.
-  const std::vector<uint8_t> exact(input.begin(), input.end());
-  return LLVMFuzzerTestOneInput(exact.data(), exact.size());
-}
-
-uint32_t odd_number(Rng& rng) {
-  constexpr uint32_t kOdd[] = {0,      1,      2,      127,     128,        255,        256,
-                               0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF};
-  return rng.below(3) == 0 ? static_cast<uint32_t>(rng.next_u64()) : kOdd[rng.below(std::size(kOdd))];
-}
-
-void mutate(std::string& bytes, const std::string& other, Rng& rng) {
-  if (bytes.empty()) bytes.push_back(0);
-  // Heads hold the structure: half of all changes go there.
-  const size_t at = rng.below(rng.below(2) == 0 ? std::min<size_t>(bytes.size(), 64) : bytes.size());
-  const size_t room = bytes.size() - at, part = 1 + rng.below(std::min<size_t>(room, 1 + rng.below(64)));
-  switch (rng.below(9)) {
-    case 0: bytes[at] = static_cast<char>(bytes[at] ^ 1 << rng.below(8)); break;
-    case 1: bytes[at] = static_cast<char>(odd_number(rng)); break;
-    case 2: {
-      const uint32_t number = odd_number(rng);
-      std::memcpy(bytes.data() + at, &number, std::min(room, sizeof number));
-      break;
-    }
-    case 3: bytes.resize(at); break;
-    case 4: bytes.erase(at, part); break;
-    case 5: bytes.insert(at, bytes.substr(at, part)); break;
-    case 6: bytes.insert(at, part, static_cast<char>(odd_number(rng))); break;
-    case 7: bytes = bytes.substr(0, at) + other.substr(rng.below(other.size() + 1)); break;
-    default: bytes[at] = "{}[]\"\\:,0\n\f%"[rng.below(12)];
+  const std::unique_ptr<uint8_t[]> exact(new uint8_t[worker.input.size()]);
+  std::memcpy(exact.get(), worker.input.data(), worker.input.size());
+  fuzz_note = {};
+  reset_allocations();
+  const auto begin = Clock::now();
+  worker.begun_ns = begin.time_since_epoch().count();
+  LLVMFuzzerTestOneInput(exact.get(), worker.input.size());
+  worker.begun_ns = 0;
+  worker.slowest = std::max(worker.slowest, since(begin));
+  worker.accepted += fuzz_note.accepted ? 1 : 0;
+  const int64_t beyond = most_allocated() - static_cast<int64_t>(fuzz_note.claim);
+  worker.most_beyond = std::max(worker.most_beyond, beyond);
+  if (beyond > kMostBeyondClaim) {
+    std::fprintf(stderr, "an input took %lld bytes beyond its claim of %llu\n", static_cast<long long>(beyond),
+                 static_cast<unsigned long long>(fuzz_note.claim));
+    std::abort();
   }
-  if (bytes.size() > kMostBytes) bytes.resize(kMostBytes);
 }
 
-int fuzz(long runs, double seconds, uint64_t seed) {
-  const std::vector<std::string> seeds = fuzz_seeds();
-  for (const std::string& bytes : seeds) run(bytes);
-  Rng rng(seed);
-  const auto begin = std::chrono::steady_clock::now();
-  long done = 0;
-  for (; done < runs; ++done) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds) break;
-    std::string bytes = seeds[rng.below(seeds.size())];
+std::string changed(const std::vector<std::string>& seeds, Rng& rng) {
+  std::string bytes = seeds[rng.below(seeds.size())];
+  if (&LLVMFuzzerCustomMutator == nullptr) {
     for (uint64_t i = 1 + rng.below(6); i > 0; --i) mutate(bytes, seeds[rng.below(seeds.size())], rng);
-    run(std::move(bytes));
+    return bytes;
   }
-  std::printf("%zu seeds, %ld mutations, no crash\n", seeds.size(), done);
-  return done > 0 ? 0 : 1;
+  const size_t size = bytes.size();
+  bytes.resize(std::min(2 * size + 4096, kMostInputBytes));
+  bytes.resize(LLVMFuzzerCustomMutator(reinterpret_cast<uint8_t*>(bytes.data()), size, bytes.size(),
+                                       static_cast<unsigned>(rng.next_u64())));
+  return bytes;
+}
+
+void work(Worker& worker, const std::vector<std::string>& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
+  self = &worker;
+  Rng rng(flags.seed, 2 * stream);
+  seed_mutations(flags.seed, 2 * stream + 1);
+  const auto begin = Clock::now();
+  for (; worker.done < inputs && !(worker.done % 16 == 0 && since(begin) > flags.seconds); ++worker.done)
+    run(worker, changed(seeds, rng));
+  self = nullptr;
+}
+
+// Ends the program when an input takes too long.
+void watch(const std::vector<std::unique_ptr<Worker>>& workers, const std::atomic<bool>& over) {
+  for (int tick = 0; !over; ++tick) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const int64_t now = Clock::now().time_since_epoch().count();
+    for (const auto& worker : workers) {
+      const int64_t begun = worker->begun_ns;
+      if (begun == 0 || static_cast<double>(now - begun) * 1e-9 < kMostSeconds) continue;
+      std::fprintf(stderr, "an input runs for more than %.0f s\n", kMostSeconds);
+      keep_input(worker->input);
+      std::_Exit(1);
+    }
+  }
+}
+
+int fuzz(const Flags& flags, const char* name) {
+  const std::vector<std::string> seeds = fuzz_seeds();
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int i = 0; i < flags.threads; ++i) workers.push_back(std::make_unique<Worker>());
+  std::atomic<bool> over{false};
+  std::thread watcher([&] { watch(workers, over); });
+  self = workers[0].get();
+  for (const std::string& bytes : seeds) run(*workers[0], bytes);
+  const int64_t seeds_read = workers[0]->accepted;
+  workers[0]->accepted = 0;
+  const auto begin = Clock::now();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < flags.threads; ++i) {
+    const int64_t share = flags.inputs / flags.threads + (i < flags.inputs % flags.threads ? 1 : 0);
+    threads.emplace_back(
+        [&, share, i] { work(*workers[static_cast<size_t>(i)], seeds, share, flags, static_cast<uint64_t>(i)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const double seconds = since(begin);
+  over = true;
+  watcher.join();
+  Worker all;
+  for (const auto& worker : workers) {
+    all.done += worker->done, all.accepted += worker->accepted;
+    all.most_beyond = std::max(all.most_beyond, worker->most_beyond), all.slowest = std::max(all.slowest, worker->slowest);
+  }
+  std::printf(
+      "%s: %zu seeds (%lld read), %lld inputs in %.1f s (%.0f a second, %d threads), %lld read, %lld refused, "
+      "at most %.2f MB beyond the claim, slowest %.3f s, no crash\n",
+      name, seeds.size(), static_cast<long long>(seeds_read), static_cast<long long>(all.done), seconds,
+      static_cast<double>(all.done) / seconds, flags.threads, static_cast<long long>(all.accepted),
+      static_cast<long long>(all.done - all.accepted), static_cast<double>(all.most_beyond) * 1e-6, all.slowest);
+  return all.done > 0 && seeds_read > 0 ? 0 : 1;
+}
+
+bool parse(int count, char** arguments, Flags& flags) {
+  for (int i = 1; i < count; i += 2) {
+    const std::string flag = arguments[i];
+    if (i + 1 == count) return false;
+    const char* value = arguments[i + 1];
+    if (flag == "--inputs") {
+      flags.inputs = std::atoll(value);
+    } else if (flag == "--seconds") {
+      flags.seconds = std::atof(value);
+    } else if (flag == "--seed") {
+      flags.seed = std::strtoull(value, nullptr, 10);
+    } else if (flag == "--threads") {
+      flags.threads = std::max(1, std::atoi(value));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void keep_inputs_of_crashes() {
+  if (&__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(keep_own_input);
+  } else {
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+      std::signal(number, [](int caught) {
+        std::signal(caught, SIG_DFL);
+        keep_own_input();
+        std::raise(caught);
+      });
+    }
+  }
+  std::signal(SIGABRT, [](int) {
+    std::signal(SIGABRT, SIG_DFL);
+    keep_own_input();
+    std::abort();
+  });
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::string name = arguments[0];
-  crash_path = "crash_" + name.substr(name.find_last_of('/') + 1);
-  if (&__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(keep_input);
-  std::set_terminate([] {
-    keep_input();
-    std::abort();
-  });
+  const std::string path = arguments[0], name = path.substr(path.find_last_of('/') + 1);
+  crash_path = "crash_" + name;
+  keep_inputs_of_crashes();
   if (count == 2) {
     std::ifstream file(arguments[1], std::ios::binary);
-    return run(std::string(std::istreambuf_iterator<char>(file), {}));
+    Worker worker;
+    self = &worker;
+    run(worker, std::string(std::istreambuf_iterator<char>(file), {}));
+    return 0;
   }
-  if (count < 3) return std::fprintf(stderr, "usage: %s RUNS SECONDS [SEED], or %s FILE\n", arguments[0], arguments[0]), 2;
-  return fuzz(std::atol(arguments[1]), std::atof(arguments[2]), count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 1);
+  Flags flags;
+  if (parse(count, arguments, flags)) return fuzz(flags, name.c_str());
+  std::fprintf(stderr, "usage: %s [--inputs N] [--seconds S] [--seed K] [--threads T], or %s FILE\n", name.c_str(),
+               name.c_str());
+  return 2;
 }

@@ -1,0 +1,10 @@
+// Bytes that the calling thread holds beyond what it held at the last reset, counted at malloc itself so that libraries count
+// too. A thread that goes beyond kHardStop aborts at once, before the machine is out of memory.
+#pragma once
+
+#include <cstdint>
+
+inline constexpr int64_t kHardStop = int64_t{2} << 30;
+
+void reset_allocations();
+int64_t most_allocated();  // the peak since then
