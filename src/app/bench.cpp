@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "app/pack_bench.h"
+#include "app/quantize_bench.h"
 #include "base/error.h"
 #include "bench/gemm_bench.h"
 #include "bench/step_bench.h"
@@ -151,6 +152,7 @@ void add_bench(CLI::App& program) {
   ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);
   add_pack_bench(*bench);
+  add_quantize_bench(*bench);
   add_scaling_bench(*bench);
 }
 
