@@ -1,0 +1,121 @@
+#include "ops/cpu/packed_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "ops/cpu/isa/kernels.h"
+#include "ops/cpu/isa/packed_kernels.h"
+
+namespace fairway::cpu {
+namespace {
+
+constexpr int kVector = 64;  // bytes: four columns of sixteen rows
+
+// The table follows the choice of instruction set made for all kernels; AVX-512 without VNNI does better with 256 bits.
+const PackedKernels& packed_kernels() {
+  const std::string_view isa = kernels().name;
+  if (isa == "avx512" && __builtin_cpu_supports("avx512vnni")) return packed_vnni;
+  return isa == "generic" ? packed_generic : packed_avx2;
+}
+
+// Four vectors of unsigned weights to the bytes of a tile, and the place of one weight in it.
+void join(PackedForm form, const uint8_t (&v)[4][kVector], uint8_t* tile) {
+  if (form == PackedForm::bytes) {
+    std::memcpy(tile, v, sizeof v);
+    return;
+  }
+  for (int i = 0; i < kVector; ++i) {
+    tile[i] = static_cast<uint8_t>((v[0][i] & 15) | v[1][i] << 4);
+    tile[kVector + i] = static_cast<uint8_t>((v[2][i] & 15) | v[3][i] << 4);
+  }
+  if (form == PackedForm::nibbles) return;
+  for (int i = 0; i < kVector; ++i)
+    tile[2 * kVector + i] = static_cast<uint8_t>(v[0][i] >> 4 | v[1][i] >> 4 << 2 | v[2][i] >> 4 << 4 | v[3][i] >> 4 << 6);
+}
+
+int weight_in(PackedForm form, const uint8_t* tile, int quad, int place) {
+  if (form == PackedForm::bytes) return tile[quad * kVector + place] - packed_offset(form);
+  const int low = tile[quad / 2 * kVector + place] >> (quad % 2 * 4) & 15;
+  const int high = form == PackedForm::six ? tile[2 * kVector + place] >> (2 * quad) & 3 : 0;
+  return (high << 4 | low) - packed_offset(form);
+}
+
+}  // namespace
+
+PackedForm packed_form(int bits) {
+  FAIRWAY_ASSERT(bits >= 2 && bits <= 8, "rows of 2 to 8 bits can be packed");
+  if (bits <= 4) return PackedForm::nibbles;
+  return bits <= 6 ? PackedForm::six : PackedForm::bytes;
+}
+
+size_t packed_bytes(PackedForm form, int64_t rows, int64_t cols) {
+  const PackedRows shape{.form = form, .rows = rows, .cols = cols};
+  return static_cast<size_t>(shape.row_tiles() * shape.col_tiles() * packed_tile_bytes(form));
+}
+
+void pack_rows(const PackedRows& to, const int8_t* q, TileRange range, uint8_t* data) {
+  const int64_t tile_bytes = packed_tile_bytes(to.form), cols = to.cols;
+  const auto offset = static_cast<uint8_t>(packed_offset(to.form));
+  for (int64_t r = range.begin; r < range.end; ++r) {
+    const int64_t rows = std::min(kTileRows, to.rows - r * kTileRows);
+    for (int64_t c = 0; c < to.col_tiles(); ++c) {
+      const int64_t width = std::min(kTileCols, cols - c * kTileCols);
+      alignas(64) uint8_t v[4][kVector] = {};  // beyond the matrix: of no account, the digits there are zero
+      for (int64_t i = 0; i < rows; ++i) {
+        alignas(16) uint8_t row[kTileCols] = {};
+        std::memcpy(row, q + (r * kTileRows + i) * cols + c * kTileCols, static_cast<size_t>(width));
+        for (uint8_t& weight : row) weight = static_cast<uint8_t>(weight + offset);
+        for (int quad = 0; quad < 4; ++quad) std::memcpy(v[quad] + 4 * i, row + 4 * quad, 4);
+      }
+      join(to.form, v, data + (r * to.col_tiles() + c) * tile_bytes);
+    }
+  }
+}
+
+void unpack_row(const PackedRows& from, int64_t row, float* out) {
+  const uint8_t* tile = from.data + row / kTileRows * from.col_tiles() * packed_tile_bytes(from.form);
+  const int place = static_cast<int>(row % kTileRows) * 4;
+  for (int64_t j = 0; j < from.cols; ++j) {
+    const uint8_t* own = tile + j / kTileCols * packed_tile_bytes(from.form);
+    const auto within = static_cast<int>(j % kTileCols);
+    out[j] = from.scale[row] * static_cast<float>(weight_in(from.form, own, within / 4, place + within % 4));
+  }
+}
+
+DigitVector::DigitVector(int64_t most_cols)
+    : stride_((most_cols + kVector - 1) / kVector * kVector), digits_(static_cast<size_t>(3 * stride_)) {
+  FAIRWAY_ASSERT(most_cols <= kMostPackedCols, "a packed row is too long for 32-bit sums");
+}
+
+void DigitVector::assign(const float* x, int64_t cols) {
+  FAIRWAY_ASSERT(cols <= stride_, "a vector longer than there is room for");
+  const PackedKernels& kernel = packed_kernels();
+  const uint32_t bits = kernel.largest(x, cols);  // of |x|, as floats are ordered like integers
+  float largest;
+  std::memcpy(&largest, &bits, 4);
+  int exponent = 0;
+  std::frexp(largest, &exponent);                   // largest < 2^exponent
+  int shift = 23 - std::clamp(exponent, -80, 200);  // x·2^shift below 2^23
+  constexpr float kMostFixed = 127 * 65536 + 127 * 256 + 127;
+  if (std::ldexp(largest, shift) > kMostFixed - 1) --shift;
+  const bool finite = bits < 0x7F800000U;
+  unit_ = finite ? std::ldexp(1.0, -shift) : std::nan("");
+  kernel.digits({.x = x,
+                 .cols = finite ? cols : 0,
+                 .factor = std::ldexp(1.0F, shift),
+                 .padded = (cols + kTileCols - 1) / kTileCols * kTileCols,
+                 .low = digits_.data(),
+                 .middle = digits_.data() + stride_,
+                 .high = digits_.data() + 2 * stride_,
+                 .sums = sums_});
+}
+
+void multiply(const PackedRows& w, const DigitVector& x, TileRange range, float* y) {
+  packed_kernels().multiply(
+      {.w = w, .digits = {x.digits(0), x.digits(1), x.digits(2)}, .sums = x.sums(), .unit = x.unit(), .range = range, .y = y});
+}
+
+}  // namespace fairway::cpu
