@@ -1,0 +1,40 @@
+// A quantized model's weights as generation uses them: the large matrices stay integers with a scale per row, in the tiles of
+// ops/cpu/packed_rows.h; everything else becomes floats. The model is still recorded over a ParamStore, so there is one
+// definition of it: a matrix that is packed is known by the address its floats would have, and those are never touched.
+#pragma once
+
+#include <map>
+
+#include "base/thread_pool.h"
+#include "ops/cpu/packed_rows.h"
+#include "params/param_store.h"
+#include "quant/quantized_model.h"
+
+namespace fairway {
+
+struct PackedMatrix {
+  cpu::PackedRows rows;
+  int64_t rank = 0;          // of a low-rank correction: W = scale⊙Q + A·B
+  const float* a = nullptr;  // (rows, rank)
+  const float* b = nullptr;  // (rank, cols)
+};
+
+class PackedWeights {
+ public:
+  // The model is not needed afterwards. As read_artifact gives it: complete and of its architecture's shapes.
+  PackedWeights(const QuantizedModel& model, ThreadPool& pool);
+
+  const ParamStore& params() const { return params_; }
+  const PackedMatrix* find(const Tensor& weight) const;  // null: its floats are in params()
+  size_t bytes() const { return packed_.used(); }        // of all packed matrices, each read once for a token
+  int64_t most_cols() const { return most_cols_; }       // of a packed matrix
+
+ private:
+  ParamStore params_;
+  Arena packed_;
+  int64_t most_cols_ = 0;
+  std::map<const std::byte*, PackedMatrix> matrices_;
+  std::vector<std::vector<float>> corrections_;
+};
+
+}  // namespace fairway

@@ -1,0 +1,129 @@
+// Decoding with integer weights gives the scorer's logits of the same quantized model, for every recipe and stage, with the
+// same bits on any number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "generate/decoder.h"
+#include "generate/packed_executor.h"
+#include "generate/tiny_recipes.h"
+#include "quant/quantize_model.h"
+#include "score/eval_model.h"
+
+namespace fairway::generate_test {
+namespace {
+
+constexpr int64_t kLength = 37;
+
+QuantizedModel quantized(Recipe recipe) {
+  recipe.quant.rule = QuantRule::rtn;
+  ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+  randomize(params);
+  Queue queue(1);
+  QuantReport report;
+  return quantize_model(params, recipe, nullptr, queue, report);
+}
+
+// Logits of every position by the whole forward pass over the dequantized weights, as scoring does it.
+std::vector<std::vector<float>> scored(const QuantizedModel& model, const Recipe& recipe, ModelStage stage,
+                                       const std::vector<int32_t>& tokens) {
+  Queue queue(1);
+  const auto executor = make_executor(Backend::cpu, queue);
+  EvalModel whole(recipe, 1, static_cast<int64_t>(tokens.size()), stage, *executor);
+  dequantize(model, whole.params());
+  std::copy(tokens.begin(), tokens.end(), whole.tokens().begin());
+  std::fill(whole.targets().begin(), whole.targets().end(), 0);
+  whole.run();
+  std::vector<std::vector<float>> out;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const auto logits = whole.logits(static_cast<int64_t>(t));
+    out.emplace_back(logits.begin(), logits.end());
+  }
+  return out;
+}
+
+std::vector<std::vector<float>> decoded(const QuantizedModel& model, const Recipe& recipe, ModelStage stage,
+                                        const std::vector<int32_t>& tokens, int threads) {
+  Queue queue(threads);
+  const PackedWeights weights(model, queue.pool());
+  PackedExecutor executor(weights, queue);
+  Decoder decoder(recipe, weights.params(), 1, kLength, stage, executor);
+  std::vector<std::vector<float>> out;
+  for (const int32_t token : tokens) {
+    decoder.step({&token, 1});
+    out.emplace_back(decoder.logits(0).begin(), decoder.logits(0).end());
+  }
+  return out;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= worst)) worst = difference;
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  }
+  return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
+}
+
+void expect_scorers_logits(const Recipe& recipe, ModelStage stage) {
+  const QuantizedModel model = quantized(recipe);
+  const std::vector<int32_t> tokens = tokens_of(recipe, kLength, 3);
+  const auto want = scored(model, recipe, stage, tokens), got = decoded(model, recipe, stage, tokens, 2);
+  for (size_t t = 0; t < tokens.size(); ++t) ASSERT_LE(distance(got[t], want[t]), 3e-5) << "token " << t;
+}
+
+TEST(PackedDecoding, GivesTheScorersLogits) {
+  for (const StageCase& stage : every_stage()) {
+    SCOPED_TRACE(stage.name + (stage.looped ? " looped" : ""));
+    expect_scorers_logits(shrunk(stage.name), {.looped = stage.looped});
+  }
+}
+
+TEST(PackedDecoding, TakesEveryWidthAndCorrections) {
+  for (int bits = 3; bits <= 8; ++bits) {
+    SCOPED_TRACE(bits);
+    Recipe recipe = shrunk("pr1105");
+    recipe.quant.matrix_bits = recipe.quant.token_bits = bits;
+    recipe.quant.lqer.tensors = bits % 2 == 0 ? 5 : 0;
+    recipe.quant.lqer.rank = 4;
+    expect_scorers_logits(recipe, {});
+  }
+}
+
+TEST(PackedDecoding, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const Recipe recipe = shrunk("pr1105");
+  const QuantizedModel model = quantized(recipe);
+  const std::vector<int32_t> tokens = tokens_of(recipe, kLength, 4);
+  const auto alone = decoded(model, recipe, {}, tokens, 1);
+  EXPECT_EQ(alone, decoded(model, recipe, {}, tokens, 2));
+  EXPECT_EQ(alone, decoded(model, recipe, {}, tokens, 3));
+}
+
+TEST(PackedDecoding, PacksTheMatricesAndLeavesTheirFloatsAlone) {
+  const QuantizedModel model = quantized(shrunk("pr1105"));
+  Queue queue(1);
+  const PackedWeights weights(model, queue.pool());
+  const Tensor up = weights.params().bank("bank.up").value;
+  EXPECT_NE(weights.find(up.slice(0)), nullptr);
+  EXPECT_NE(weights.find(weights.params().bank("embed.token").value), nullptr);
+  EXPECT_EQ(weights.find(weights.params().bank("block.attn_scale").value), nullptr);
+  for (int64_t i = 0; i < up.numel(); ++i) ASSERT_EQ(up.as<float>()[i], 0.0F);
+}
+
+TEST(PackedDecoding, TellsAFailureAndGoesOn) {
+  const Recipe recipe = shrunk("pr726");
+  const QuantizedModel model = quantized(recipe);
+  Queue queue(2);
+  const PackedWeights weights(model, queue.pool());
+  PackedExecutor executor(weights, queue);
+  Decoder decoder(recipe, weights.params(), 1, kLength, {}, executor);
+  const int32_t bad = 1000, good = 5;
+  EXPECT_ANY_THROW(decoder.step({&bad, 1}));
+  decoder.restart();
+  decoder.step({&good, 1});
+  EXPECT_TRUE(std::isfinite(decoder.logits(0)[0]));
+}
+
+}  // namespace
+}  // namespace fairway::generate_test
