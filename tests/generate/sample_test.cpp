@@ -27,6 +27,23 @@ TEST(Draw, FollowsTheDistributionAndItsLimits) {
   }
 }
 
+TEST(Draw, KeepsToTheLikeliestShareAndToTheVocabulary) {
+  const std::vector<float> logits{0.0f, 2.0f, -1.0f, 1.9f};  // shares 0.06, 0.47, 0.02, 0.43 at temperature 1
+  Rng rng(2);
+  const auto drawn = [&](const SampleOptions& options) {
+    std::vector<int> seen(4);
+    for (int i = 0; i < 400; ++i) ++seen[static_cast<size_t>(draw(logits, options, rng))];
+    return seen;
+  };
+  EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.3}), ElementsAre(0, 400, 0, 0));
+  EXPECT_THAT(drawn({.temperature = 1, .top_p = 0}), ElementsAre(0, 400, 0, 0));
+  EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.8}), ElementsAre(0, testing::Gt(100), 0, testing::Gt(100)));
+  EXPECT_THAT(drawn({.temperature = 1, .top_p = 0.95}), ElementsAre(testing::Gt(0), testing::Gt(100), 0, testing::Gt(100)));
+  EXPECT_THAT(drawn({.temperature = 1, .top_k = 1, .top_p = 0.95}), ElementsAre(0, 400, 0, 0));
+  EXPECT_THAT(drawn({.temperature = 9, .vocab = 2}), ElementsAre(testing::Gt(0), testing::Gt(0), 0, 0));
+  EXPECT_THAT(drawn({.temperature = 0, .vocab = 1}), ElementsAre(400, 0, 0, 0));
+}
+
 class Sampling : public testing::Test {
  protected:
   Sampling() : params_(parameter_table(recipe_), ParamStore::Gradients::none) { randomize(params_); }
@@ -80,6 +97,13 @@ TEST_F(Sampling, RepeatsWithItsSeedAndEndsAtTheStopToken) {
   stopped.stop = made[7];
   const auto first = static_cast<size_t>(std::find(made.begin(), made.end(), made[7]) - made.begin());
   EXPECT_EQ(sampled({1}, 64, stopped), std::vector<int32_t>(made.begin(), made.begin() + static_cast<int64_t>(first)));
+}
+
+TEST_F(Sampling, EndsWhenItsListenerSaysSo) {
+  Decoder decoder(recipe_, params_, 1, 64, {}, *executor_);
+  int heard = 0;
+  EXPECT_EQ(sample(decoder, {1}, {.tokens = 30}, [&](int32_t) { return ++heard < 5; }).size(), 5u);
+  EXPECT_EQ(heard, 5);
 }
 
 TEST_F(Sampling, WorksInAWindowOfOneToken) { EXPECT_EQ(sampled({7}, 1, {.tokens = 3, .temperature = 0}).size(), 3u); }
