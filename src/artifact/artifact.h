@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "artifact/sections.h"
+#include "base/thread_pool.h"
 #include "quant/quantized_model.h"
 
 namespace fairway {
@@ -44,9 +45,10 @@ inline constexpr uint64_t kFreeBytes = uint64_t{64} << 20;
 inline constexpr uint64_t kExpansion = 64;
 struct ReadLimits {
   uint64_t free_bytes = kFreeBytes;
+  ThreadPool* pool = nullptr;  // streams are decoded at the same time; which of several faults is told may then vary
 };
 QuantizedModel read_artifact(std::string_view bytes, const std::string& name, const ReadLimits& limits = {});
-QuantizedModel load_artifact(const std::filesystem::path& path);
+QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 bool is_artifact(const std::filesystem::path& path);  // by its first bytes
 uint32_t artifact_checksum(std::string_view bytes);   // CRC-32

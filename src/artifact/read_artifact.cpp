@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "artifact/architecture.h"
 #include "artifact/artifact.h"
@@ -97,6 +99,41 @@ void read_values(ByteReader& reader, std::vector<QuantizedTensor>& tensors, cons
   }
 }
 
+struct WeightSection {
+  SectionView section;
+  std::span<const WeightTarget> blocks;
+  std::string where;
+};
+
+std::vector<WeightSection> read_weight_sections(ByteReader& reader, const WeightStreams<int8_t>& streams, const std::string& where) {
+  std::vector<WeightSection> out;
+  for (size_t role = 0; role < streams.size(); ++role) {
+    int64_t count = 0;
+    for (const WeightTarget& block : streams[role]) count += block.rows * block.cols;
+    if (count == 0) continue;
+    const std::string what = fmt::format("the {} weights", name_of(static_cast<StreamRole>(role)));
+    out.push_back({read_data(reader, what.c_str(), where), streams[role], where + what + ": "});
+  }
+  return out;
+}
+
+template <class Body>
+void for_each_index(ThreadPool* pool, size_t count, Body&& body) {
+  auto at = [&](int64_t i) { body(static_cast<size_t>(i)); };
+  if (pool != nullptr) return pool->parallel_for(static_cast<int64_t>(count), at);
+  for (size_t i = 0; i < count; ++i) body(i);
+}
+
+// The longest first, so that threads end at about the same time.
+void decode_sections(std::vector<WeightSection> sections, ThreadPool* pool) {
+  if (pool != nullptr) {
+    std::stable_sort(sections.begin(), sections.end(),
+                     [](const auto& a, const auto& b) { return a.section.bytes.size() > b.section.bytes.size(); });
+  }
+  for_each_index(pool, sections.size(),
+                 [&](size_t i) { decode_weight_section(sections[i].section, sections[i].blocks, sections[i].where); });
+}
+
 }  // namespace
 
 QuantizedModel read_artifact(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
@@ -111,23 +148,17 @@ QuantizedModel read_artifact(std::string_view bytes, const std::string& name, co
   require_justified(static_cast<uint64_t>(parameter_count(model.model)), allowed, "parameters", where);
   model.tensors = decode_table(read_text(reader, "the tensor table", where), model.model, where);
   require_justified(value_bytes(model.tensors), allowed, "bytes of values", where);
-  for (QuantizedTensor& tensor : model.tensors) allocate_values(tensor);
+  for_each_index(limits.pool, model.tensors.size(), [&](size_t i) { allocate_values(model.tensors[i]); });
   const auto streams = weight_streams(model.tensors, model.model.layers);
-  for (size_t role = 0; role < streams.size(); ++role) {
-    int64_t count = 0;
-    for (const WeightTarget& block : streams[role]) count += block.rows * block.cols;
-    if (count == 0) continue;
-    const std::string what = fmt::format("the {} weights", name_of(static_cast<StreamRole>(role)));
-    decode_weight_section(read_data(reader, what.c_str(), where), streams[role], where + what + ": ");
-  }
+  decode_sections(read_weight_sections(reader, streams, where), limits.pool);
   read_values(reader, model.tensors, where);
   if (reader.left() != 0) throw InputError(fmt::format("{}{} bytes after the last section", where, reader.left()));
-  for (const QuantizedTensor& tensor : model.tensors) check_values(tensor, where);
+  for_each_index(limits.pool, model.tensors.size(), [&](size_t i) { check_values(model.tensors[i], where); });
   return model;
 }
 
-QuantizedModel load_artifact(const std::filesystem::path& path) {
-  return read_artifact(read_file(path, kMostFileBytes), path.string());
+QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits) {
+  return read_artifact(read_file(path, kMostFileBytes), path.string(), limits);
 }
 
 bool is_artifact(const std::filesystem::path& path) {
