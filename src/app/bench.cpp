@@ -153,6 +153,7 @@ void add_bench(CLI::App& program) {
   add_loader(*bench);
   add_pack_bench(*bench);
   add_quantize_bench(*bench);
+  add_generate_bench(*bench);
   add_scaling_bench(*bench);
 }
 

@@ -49,6 +49,7 @@ void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_pack(CLI::App& program);
+void add_generate_bench(CLI::App& bench);
 void add_scaling_bench(CLI::App& bench);
 void add_compare(CLI::App& program);
 void add_report(CLI::App& program);

@@ -1,76 +1,87 @@
-// `fairway generate`: text from a run's weights.
+// `fairway generate`: text from an artifact or a run's weights, as it is made; a prompt loop on a terminal; two models side by
+// side from one prompt and seed.
 #include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "app/command.h"
-#include "app/weights.h"
+#include "app/writer.h"
 #include "base/error.h"
-#include "generate/sample.h"
-#include "score/eval_model.h"
-#include "tokenizer/tokenizer.h"
-#include "train/loop.h"
 
 namespace fairway::app {
 namespace {
 
-struct GenerateFlags {
-  std::string from, recipe, tokenizer, prompt;
-  int64_t context = 0;
-  SampleOptions sample;
+using nlohmann::ordered_json;
+
+struct GenerateFlags : WriterFlags {
+  TextModelFlags model;
+  std::string other;
+  bool prompted = false;  // --prompt was given
 };
 
-// A run keeps its shards and their tokenizer in data/; an artifact usually lies in its run's folder.
-std::filesystem::path tokenizer_beside(const std::filesystem::path& from) {
-  const std::filesystem::path folder = std::filesystem::is_directory(from) ? from : from.parent_path();
-  const std::filesystem::path alone = folder / "tokenizer.model";
-  return std::filesystem::exists(alone) ? alone : folder / "data" / "tokenizer.model";
+size_t terminal_width() {
+  winsize size{};
+  constexpr size_t kUsual = 100;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+ordered_json written_json(const TextModel& model, const Written& written) {
+  return {{"text", written.text},
+          {"tokens", written.tokens.size()},
+          {"tokens_per_second", written.rate},
+          {"first_token_ms", written.first_token * 1e3},
+          {"packed", model.packed()}};
+}
+
+int write_once(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model) {
+  const bool stream = !common.json && !common.quiet;
+  if (stream) fmt::print("{}", flags.prompt);
+  const Written written = write_text(model, flags, [&](const std::string& piece) {
+    if (stream) fmt::print("{}", piece), std::fflush(stdout);
+    return true;
+  });
+  print_result(common, written_json(model, written), "\n");
+  return 0;
+}
+
+int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model, Machine& machine) {
+  const TextModel other({.from = flags.other, .recipe = flags.model.recipe, .tokenizer = flags.model.tokenizer}, machine);
+  if (other.tokenizer().sha256() != model.tokenizer().sha256())
+    throw InputError(fmt::format("--compare {}: another tokenizer than that of {}", flags.other, flags.model.from));
+  const auto silent = [](const std::string&) { return true; };
+  const Written a = write_text(model, flags, silent), b = write_text(other, flags, silent);
+  const Likeness alike = likeness(a.tokens, b.tokens);
+  ordered_json result = written_json(model, a);
+  result["other"] = written_json(other, b);
+  result["match"] = alike.positions;
+  result["overlap"] = alike.unigrams;
+  print_result(common, result,
+               fmt::format("{}\n{}same token at {:.1f} % of positions, {:.1f} % of tokens in both\n", flags.prompt,
+                           side_by_side(flags.model.from + "\n\n" + a.text, flags.other + "\n\n" + b.text, terminal_width()),
+                           100 * alike.positions, 100 * alike.unigrams));
+  return 0;
 }
 
 int run_generate(const CommonFlags& common, const GenerateFlags& flags) {
-  const double begun = steady_seconds();
-  const WeightSource source = open_weights(flags.from, flags.recipe, {});
-  const std::filesystem::path tokenizer_path =
-      flags.tokenizer.empty() ? tokenizer_beside(flags.from) : std::filesystem::path(flags.tokenizer);
-  if (!std::filesystem::exists(tokenizer_path))
-    throw InputError(tokenizer_path.string() + ": no such file; name the tokenizer with --tokenizer");
-  const Tokenizer tokenizer = Tokenizer::load(tokenizer_path);
-  if (tokenizer.vocab() > source.recipe.model.vocab) {
-    throw InputError(fmt::format("{}: {} pieces, the model has {} tokens", tokenizer_path.string(), tokenizer.vocab(),
-                                 source.recipe.model.vocab));
-  }
   Machine machine(common);
-  std::vector<int32_t> prompt{kBosId};
-  for (int id : tokenizer.encode(flags.prompt)) prompt.push_back(id);
-  const int64_t window = flags.context > 0 ? flags.context : source.recipe.data.seq_len;
-  const ParamStore params(parameter_table(source.recipe), ParamStore::Gradients::none);
-  load_weights(params, source.weights);
-  Decoder model(source.recipe, params, 1, std::min(window, static_cast<int64_t>(prompt.size()) + flags.sample.tokens),
-                {.looped = stored_looped(source.weights, source.recipe)}, *machine.executor);
-  SampleOptions options = flags.sample;
-  options.stop = kBosId;  // the next document
-  double first = 0;
-  std::vector<int> ids;
-  const double started = steady_seconds();
-  sample(model, prompt, options, [&](int32_t token) {
-    if (ids.empty()) first = steady_seconds() - begun;
-    ids.push_back(std::min(token, tokenizer.vocab() - 1));
-  });
-  const std::string text = tokenizer.decode(ids);
-  const double rate = static_cast<double>(ids.size()) / std::max(steady_seconds() - started, 1e-9);
-  print_result(common, {{"text", text}, {"tokens", ids.size()}, {"tokens_per_second", rate}, {"first_token_ms", first * 1e3}},
-               flags.prompt + text + "\n");
-  return 0;
+  const TextModel model(flags.model, machine);
+  if (!flags.other.empty()) return write_two(common, flags, model, machine);
+  const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+  if (!flags.prompted && terminal && !common.json && !common.quiet) return run_prompt_loop(model, flags);
+  return write_once(common, flags, model);
 }
 
 }  // namespace
 
 void add_generate(CLI::App& program) {
   auto flags = std::make_shared<GenerateFlags>();
-  CLI::App* command = add_command(program, "generate", "text from a run's weights",
+  CLI::App* command = add_command(program, "generate", "text from an artifact or a run's weights",
                                   [flags](const CommonFlags& common) { return run_generate(common, *flags); });
-  command->add_option("FILE", flags->from, "a run folder, an artifact, or a .safetensors file with --recipe")->required();
-  command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
-  command->add_option("--tokenizer", flags->tokenizer, "SentencePiece model (default: RUN/data/tokenizer.model)");
-  command->add_option("--prompt", flags->prompt, "text to continue");
+  command->add_option("FILE", flags->model.from, "an artifact, a run folder, or a .safetensors file with --recipe")->required();
+  command->add_option("--recipe", flags->model.recipe, "the recipe of a lone weight file");
+  command->add_option("--tokenizer", flags->model.tokenizer, "SentencePiece model (default: beside FILE, or RUN/data)");
+  command->add_option("--compare", flags->other, "a second model, from the same prompt and seed, side by side");
+  command->add_option("--prompt", flags->prompt, "text to continue (default: on a terminal, lines that are typed)")
+      ->each([flags](const std::string&) { flags->prompted = true; });
   command->add_option("--context", flags->context, "window length (default: the training length)")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--tokens", flags->sample.tokens, "tokens to make")->capture_default_str()->check(CLI::Range(1, 1 << 24));
@@ -80,6 +91,9 @@ void add_generate(CLI::App& program) {
   command->add_option("--top-k", flags->sample.top_k, "draw from the k likeliest (0: all)")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24));
+  command->add_option("--top-p", flags->sample.top_p, "draw from the fewest likeliest with this share (1: all)")
+      ->capture_default_str()
+      ->check(number_between(0, 1));
   command->add_option("--seed", flags->sample.seed, "seed of the draws")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));

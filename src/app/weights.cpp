@@ -52,17 +52,11 @@ int import_weights(const CommonFlags& flags, const std::string& file, const std:
   return 0;
 }
 
-// An artifact tells its own architecture and the length it was trained at; scoring takes that for its window.
 WeightSource open_artifact(const std::string& file, const std::string& recipe, const std::vector<std::string>& overrides) {
   if (!recipe.empty())
     throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which holds its own architecture");
   const QuantizedModel model = load_artifact(file);
-  WeightSource source{{}, to_safetensors(model, file), {}};
-  source.recipe.model = model.model;
-  if (model.train_length > 0) {
-    source.recipe.data.seq_len = source.recipe.score.context = model.train_length;
-    source.recipe.score.stride = std::min(source.recipe.score.stride, model.train_length);
-  }
+  WeightSource source{artifact_recipe(model), to_safetensors(model, file), {}};
   for (const std::string& change : overrides) apply_override(source.recipe, change);
   if (source.recipe.model != model.model) throw InputError("--set: the architecture of " + file + " cannot be changed");
   return source;
@@ -75,6 +69,16 @@ int unpack(const CommonFlags& flags, const std::string& file, const std::string&
 }
 
 }  // namespace
+
+Recipe artifact_recipe(const QuantizedModel& model) {
+  Recipe recipe;
+  recipe.model = model.model;
+  if (model.train_length > 0) {
+    recipe.data.seq_len = recipe.score.context = model.train_length;
+    recipe.score.stride = std::min(recipe.score.stride, model.train_length);
+  }
+  return recipe;
+}
 
 void require_place_for_file(const fs::path& out) {
   const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "params/safetensors.h"
+#include "quant/quantized_model.h"
 #include "recipe/recipe.h"
 
 namespace fairway::app {
@@ -16,6 +17,9 @@ struct WeightSource {
   std::filesystem::path folder;  // of the run; empty for a lone file
 };
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe, const std::vector<std::string>& overrides);
+
+// The architecture of an artifact, and the length it was trained at as the window of scoring and of the rotation's base.
+Recipe artifact_recipe(const QuantizedModel& model);
 
 // Said before any work, and as the user's to mend: InputError when --out cannot become a file.
 void require_place_for_file(const std::filesystem::path& out);

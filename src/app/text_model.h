@@ -1,0 +1,35 @@
+// A model that makes text, from whatever the command line names. An artifact on the CPU keeps its integers, which is quicker
+// and smaller; everything else runs in floats.
+#pragma once
+
+#include "app/command.h"
+#include "generate/packed_executor.h"
+#include "generate/sample.h"
+#include "tokenizer/tokenizer.h"
+
+namespace fairway::app {
+
+struct TextModelFlags {
+  std::string from, recipe, tokenizer;
+};
+
+class TextModel {
+ public:
+  TextModel(const TextModelFlags& flags, Machine& machine);
+
+  const Recipe& recipe() const { return recipe_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  bool packed() const { return packed_ != nullptr; }
+  Decoder decoder(int64_t length) const;  // one row
+
+ private:
+  Recipe recipe_;
+  bool looped_ = false;
+  std::unique_ptr<PackedWeights> packed_;
+  std::unique_ptr<ParamStore> floats_;
+  std::unique_ptr<Executor> own_;
+  Executor* executor_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+}  // namespace fairway::app
