@@ -1,10 +1,13 @@
-// Code bytes as the challenge counts them (scoring spec §6.1): `xz -9e` of the sources that train and evaluate.
+// Code as the challenge counts it (scoring spec §6.1): `xz -9e` of the sources that train and evaluate. The program carries
+// that file, so that what is counted is what a submission ships.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace fairway {
 
-int64_t code_bytes();
+std::string_view source_bundle();  // a .tar.xz
+int64_t code_bytes();              // its size
 
 }  // namespace fairway
