@@ -37,6 +37,18 @@ TEST(Compare, TellsDifferenceTestAndRecord) {
   EXPECT_EQ(run_json(compare_args(fresh, base, {"--paired"}))["df"], 2);
 }
 
+TEST(Compare, KnowsThePublishedSystems) {
+  const nlohmann::json vector = run_json({"compare", "pr1019", "--against", "pr549"});  // scoring spec §7.5
+  EXPECT_NEAR(vector["t"].get<double>(), -11.834, 5e-4);
+  EXPECT_NEAR(vector["df"].get<double>(), 3.306, 5e-4);
+  EXPECT_EQ(vector["tested"], "bits per byte");
+  const ScratchFolder scratch;
+  const Args fresh = score_files(scratch, "new", {1.87, 1.871, 1.872});
+  EXPECT_TRUE(run_json(compare_args(fresh, {"pr1019"}))["record"].get<bool>());
+  EXPECT_EQ(run_program(compare_args(fresh, {"pr1019", "pr549"})).status, 2);
+  EXPECT_EQ(run_program(compare_args(fresh, {"pr10199"})).status, 2);
+}
+
 TEST(Compare, RefusesWhatItCannotTest) {
   const ScratchFolder scratch;
   const Args two = score_files(scratch, "two", {1.0, 1.1}), three = score_files(scratch, "three", {1.0, 1.1, 1.2});

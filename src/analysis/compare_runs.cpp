@@ -1,0 +1,176 @@
+#include "analysis/compare_runs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "analysis/published.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fairway {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr double kSameTokenizer = 1e-3;  // relative difference of nats per bit up to which two sets have one tokenizer
+
+double finite_number(const json& record, const char* key, const fs::path& path) {
+  if (!record.is_object() || !record.contains(key) || !record[key].is_number())
+    throw InputError(path.string() + ": has no number \"" + key + "\"; expected what `fairway score --json` prints");
+  const auto value = record[key].get<double>();
+  if (!std::isfinite(value)) throw InputError(path.string() + ": \"" + key + "\" is not finite");
+  return value;
+}
+
+// train.seed of the run's recipe, which the canonical dump has on a line of its own.
+std::optional<int64_t> seed_of(const fs::path& folder) {
+  const fs::path path = folder / "recipe.toml";
+  if (!fs::exists(path)) return std::nullopt;
+  const std::string text = read_file(path);
+  const size_t table = text.find("[train]"), at = text.find("\nseed = ", table == std::string::npos ? text.size() : table);
+  if (at == std::string::npos) return std::nullopt;
+  return std::strtoll(text.c_str() + at + 8, nullptr, 10);
+}
+
+std::vector<std::string> expanded(const std::string& name) {
+  const fs::path ledger = fs::path(name) / "seeds.json";
+  if (!fs::is_directory(name) || !fs::exists(ledger)) return {name};
+  const json content = json::parse(read_file(ledger), nullptr, false);
+  if (!content.is_object() || !content.contains("seeds") || !content["seeds"].is_array())
+    throw InputError(ledger.string() + ": is not the ledger that `fairway run --seeds` writes");
+  std::vector<std::string> out;
+  for (const json& seed : content["seeds"]) out.push_back((fs::path(name) / ("seed" + seed.dump())).string());
+  return out;
+}
+
+// Nats per token of one bit per byte; the same for every run with one tokenizer and one text.
+double nats_per_bit(const SeedScores& scores) {
+  if (scores.nats.empty() || scores.bpb.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return mean(scores.nats) / mean(scores.bpb);
+}
+
+std::vector<double> scaled(std::vector<double> values, double by) {
+  for (double& value : values) value *= by;
+  return values;
+}
+
+// Puts `against` into the order of the seeds of `runs`.
+void match_seeds(const SeedScores& runs, SeedScores& against) {
+  if (runs.size() != against.size())
+    throw InputError(fmt::format("--paired: {} runs against {}; expected as many of each, with the same seeds", runs.size(),
+                                 against.size()));
+  if (runs.seeds.empty() || against.seeds.empty()) return;
+  SeedScores ordered;
+  for (const int64_t seed : runs.seeds) {
+    const auto found = std::find(against.seeds.begin(), against.seeds.end(), seed);
+    if (found == against.seeds.end())
+      throw InputError(fmt::format("--paired: seed {} is on one side only; a paired test needs the same seeds", seed));
+    const auto at = static_cast<size_t>(found - against.seeds.begin());
+    ordered.seeds.push_back(seed);
+    if (!against.nats.empty()) ordered.nats.push_back(against.nats[at]);
+    if (!against.bpb.empty()) ordered.bpb.push_back(against.bpb[at]);
+  }
+  against = std::move(ordered);
+}
+
+ordered_json finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string spread(const std::vector<double>& values, const char* unit) {
+  if (values.empty()) return "";
+  if (values.size() == 1) return fmt::format("  {:.5f} {}", values[0], unit);
+  return fmt::format("  {:.5f} ± {:.5f} {}", mean(values), std::sqrt(sample_variance(values)), unit);
+}
+
+}  // namespace
+
+SeedScores read_scores(const std::vector<std::string>& names) {
+  SeedScores scores;
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    if (const PublishedScores* known = fs::exists(name) ? nullptr : find_published(name)) {
+      if (names.size() > 1) throw InputError(name + ": a published system is a whole side; name it alone");
+      scores.nats.assign(known->nats.begin(), known->nats.end());
+      scores.bpb.assign(known->bpb.begin(), known->bpb.end());
+      scores.seeds.assign(known->seeds.begin(), known->seeds.end());
+      return scores;
+    }
+    for (std::string& run : expanded(name)) all.push_back(std::move(run));
+  }
+  for (const std::string& name : all) {
+    const fs::path path = fs::is_directory(name) ? fs::path(name) / "score.json" : fs::path(name);
+    const json record = json::parse(read_file(path), nullptr, false);
+    scores.nats.push_back(finite_number(record, "val_loss", path));
+    scores.bpb.push_back(finite_number(record, "val_bpb", path));
+    if (const auto seed = fs::is_directory(name) ? seed_of(name) : std::nullopt) scores.seeds.push_back(*seed);
+  }
+  if (scores.seeds.size() != scores.size()) scores.seeds.clear();
+  return scores;
+}
+
+Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paired) {
+  if (runs.size() < 2 || against.size() < 2)
+    throw InputError(
+        fmt::format("compare: {} and {} runs were given; a test needs at least two on each side", runs.size(), against.size()));
+  if (paired) match_seeds(runs, against);
+  const double ratio = nats_per_bit(runs), other = nats_per_bit(against);
+  const bool one_tokenizer = runs.bpb.empty() || against.bpb.empty() || !(std::abs(ratio / other - 1) > kSameTokenizer);
+  Comparison out{.through_bytes = runs.nats.empty() || against.nats.empty() || !one_tokenizer, .paired = paired};
+  if (out.through_bytes && (runs.bpb.empty() || against.bpb.empty()))
+    throw InputError("compare: one side has nats per token only, the other bits per byte only");
+  const double known = std::isfinite(ratio) ? ratio : other;  // nats of the runs' tokens; a published side may have none
+  const std::vector<double>& x = out.through_bytes ? runs.bpb : runs.nats;
+  const std::vector<double>& y = out.through_bytes ? against.bpb : against.nats;
+  out.test = paired ? paired_test(x, y) : welch_test(x, y);
+  const double delta = mean(x) - mean(y);
+  const bool both = !runs.bpb.empty() && !against.bpb.empty();
+  out.delta_bpb = both ? mean(runs.bpb) - mean(against.bpb) : delta / known;
+  out.delta_nats = out.through_bytes ? delta * known : delta;
+  out.margin_bpb = std::isfinite(known) ? kRecordNats / known : 0;
+  if (!out.through_bytes || std::isfinite(known)) {
+    const double scale = out.through_bytes ? known : 1;
+    const std::vector<double> nats = scaled(x, scale), base = scaled(y, scale);
+    out.margin = welch_margin_test(nats, base, kRecordNats);
+    out.record = is_record(nats, base);
+  }
+  return out;
+}
+
+ordered_json to_json(const Comparison& c) {
+  return {{"delta_bpb", finite(c.delta_bpb)},
+          {"delta_nats", finite(c.delta_nats)},
+          {"t", finite(c.test.t)},
+          {"df", c.test.df},
+          {"p", c.test.p},
+          {"record", c.record},
+          {"paired", c.paired},
+          {"tested", c.through_bytes ? "bits per byte" : "nats per token"},
+          {"margin", {{"nats", kRecordNats}, {"bpb", c.margin_bpb}, {"t", finite(c.margin.t)}, {"p", c.margin.p}}}};
+}
+
+std::string to_text(const Comparison& c) {
+  std::string text = "difference";
+  if (std::isfinite(c.delta_nats)) text += fmt::format(" {:+.5f} nats per token,", c.delta_nats);
+  if (std::isfinite(c.delta_bpb)) text += fmt::format(" {:+.5f} bits per byte", c.delta_bpb);
+  text += fmt::format("\n{} on {}: t = {:.3f}, df = {:.3f}, p = {:.3g}\n", c.paired ? "paired test" : "Welch's test",
+                      c.through_bytes ? "bits per byte" : "nats per token", c.test.t, c.test.df, c.test.p);
+  if (c.through_bytes && c.margin_bpb <= 0) return text + "record: cannot be told without the nats per token of either side\n";
+  text += fmt::format("better by more than {} nats", kRecordNats);
+  if (c.margin_bpb > 0) text += fmt::format(" ({:.5f} bits per byte)", c.margin_bpb);
+  text += fmt::format(": t = {:.3f}, one-sided p = {:.3g}\n", c.margin.t, c.margin.p);
+  return text +
+         (c.record ? "record: yes\n" : fmt::format("record: no (needs {} nats per token at p < {})\n", kRecordNats, kRecordP));
+}
+
+std::string describe(const std::string& what, const SeedScores& scores) {
+  return fmt::format("{:<9} n={}{}{}\n", what, scores.size(), spread(scores.nats, "nats per token"),
+                     spread(scores.bpb, "bits per byte"));
+}
+
+}  // namespace fairway
