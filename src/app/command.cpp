@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "comm/launch.h"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
+nlohmann::ordered_json* caught_result = nullptr;  // where print_result of a command inside another goes
+
 const std::string& default_backend() {
   static const std::string name = cuda::devices().empty() ? "cpu" : "cuda";
   return name;
@@ -20,6 +23,7 @@ const std::string& default_backend() {
 
 // The other commands would do the same work in every process, and write the same files.
 void require_one_process(const std::string& name) {
+  if (inside_another()) return;
   const Launch launch = find_launch();
   if (launch.kind != Launch::Kind::mpi) return;
   for (const char* shared : {"train", "score", "quantize", "pack", "run", "doctor"}) {
@@ -67,7 +71,33 @@ CLI::Validator number_between(double least, double most) {
           "NUMBER"};
 }
 
+bool inside_another() { return caught_result != nullptr; }
+
+CommandOutcome run_command(const std::vector<std::string>& arguments) {
+  CLI::App program;
+  program.require_subcommand(1);
+  add_commands(program);
+  CommandOutcome outcome;
+  struct Catch {
+    explicit Catch(nlohmann::ordered_json* to) : before(std::exchange(caught_result, to)) {}
+    ~Catch() { caught_result = before; }
+    nlohmann::ordered_json* before;
+  } const caught(&outcome.result);
+  try {
+    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::RuntimeError& error) {
+    outcome.status = error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    throw InputError(arguments.front() + ": " + error.what());
+  }
+  return outcome;
+}
+
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {
+  if (caught_result != nullptr) {
+    *caught_result = result;
+    return;
+  }
   if (flags.json) {
     fmt::print("{}\n", result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!flags.quiet) {

@@ -37,6 +37,17 @@ CLI::Validator number_between(double least, double most);
 // One JSON object on standard output with --json, else the text (unless --quiet).
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text);
 
+// The tree of commands, filled in by main.cpp.
+void add_commands(CLI::App& program);
+// Runs a command inside this process, for commands made of others: its result is returned instead of printed. What it throws
+// passes through.
+struct CommandOutcome {
+  int status = 0;
+  nlohmann::ordered_json result;
+};
+CommandOutcome run_command(const std::vector<std::string>& arguments);
+bool inside_another();  // this command was started by run_command
+
 void add_golden(CLI::App& program);
 void add_recipes(CLI::App& program);
 void add_train(CLI::App& program);
@@ -54,5 +65,6 @@ void add_scaling_bench(CLI::App& bench);
 void add_compare(CLI::App& program);
 void add_report(CLI::App& program);
 void add_doctor(CLI::App& program);
+void add_run(CLI::App& program);
 
 }  // namespace fairway::app

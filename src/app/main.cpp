@@ -33,9 +33,7 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.set_version_flag("--version", "fairway " FAIRWAY_VERSION);
   program.failure_message(CLI::FailureMessage::help);
-  for (auto* add : {add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights, add_golden,
-                    add_ops, add_bench, add_pack, add_compare, add_report, add_doctor})
-    add(program);
+  add_commands(program);
   try {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command's own exit status
@@ -57,6 +55,12 @@ int fail(const std::string& sentence, int status) {
 }
 
 }  // namespace
+
+void fairway::app::add_commands(CLI::App& program) {
+  for (auto* add : {add_run, add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights,
+                    add_golden, add_ops, add_bench, add_pack, add_compare, add_report, add_doctor})
+    add(program);
+}
 
 int main(int argc, char** argv) {
   try {

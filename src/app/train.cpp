@@ -66,6 +66,7 @@ std::unique_ptr<RunFolder> open_folder(const TrainFlags& flags, const Recipe& re
 }
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
+  const double started = inside_another() ? steady_seconds() : kProcessStart;
   if (!flags.profile.empty()) require_place_for_file(flags.profile);
   Communicator& comm = meet_ranks(common, flags.comm);
   const Recipe recipe = resolved_recipe(flags);
@@ -80,7 +81,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   TrainOptions options{.resume = flags.resume,
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
-                       .started = kProcessStart,
+                       .started = started,
                        .profile = flags.profile};
   if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
     options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };

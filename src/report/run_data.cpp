@@ -106,6 +106,8 @@ void read_scores(const fs::path& folder, ordered_json& run) {
   if (scores.is_object() && scores.contains("ladder")) scores = scores["ladder"];
   if (scores.is_object()) scores = ordered_json::array({scores});
   if (!scores.is_array()) return;
+  if (const ordered_json plain = read_object(folder / "score_plain.json"); plain.is_object())
+    scores.insert(scores.begin(), plain);
   for (const ordered_json& score : scores) {
     if (!score.is_object() || !score.contains("val_bpb")) continue;
     run["scores"].push_back(score);

@@ -50,6 +50,7 @@ const std::map<std::string, Names> kMayInclude{
      {"tensor", "ops", "params", "comm", "autograd", "data", "model", "optim", "average", "train", "quant", "artifact", "score",
       "recipe", "tokenizer"}},
     {"report", {"recipe"}},
+    {"pipeline", {"recipe", "analysis", "report"}},
     {"app", {}},  // includes everything; nobody includes it
 };
 

@@ -1,0 +1,96 @@
+#include "pipeline/chain.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/progress_line.h"
+#include "pipeline/ledger.h"
+#include "pipeline/phases.h"
+#include "report/challenge_log.h"
+
+namespace fairway::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void require_free(const ChainRequest& request, const Ledger& ledger) {
+  if (request.resume) return;
+  if (ledger.begun() || fs::exists(fs::path(request.out) / "recipe.toml"))
+    throw InputError("--out " + request.out + ": holds a run already; add --resume to go on with it, or choose another folder");
+}
+
+// What is still to come, from this phase on, as far as it is known beforehand.
+std::string time_left(const std::vector<Phase>& phases, size_t from) {
+  double left = 0;
+  bool all = true;
+  for (size_t i = from; i < phases.size(); ++i) {
+    if (phases[i].expected_seconds >= 0)
+      left += phases[i].expected_seconds;
+    else
+      all = false;
+  }
+  if (left <= 0) return "";
+  return fmt::format("  ({} {} left)", all ? "about" : "more than", duration_text(left));
+}
+
+Outcome do_phase(const Phase& phase, const fs::path& folder, const Execute& execute) {
+  Outcome outcome = execute_phase(phase, execute);
+  if (outcome.status == kInterrupted || phase.save_as.empty()) return outcome;
+  write_file_atomic(folder / phase.save_as, outcome.result.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+  if (!phase.prompts.empty()) outcome.result = ordered_json::object();  // the text need not be kept twice
+  return outcome;
+}
+
+// The part of a process that is not the first: it does what all share, when the first says that it is due.
+int help_along(const std::vector<Phase>& phases, const ChainRequest& request, const Execute& execute) {
+  for (const Phase& phase : phases) {
+    if (request.agree(false) || !phase.shared) continue;
+    if (const int status = execute_phase(phase, execute).status; status != 0) return status;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ChainResult run_chain(const ChainRequest& request, const Execute& execute, const Say& say) {
+  const Recipe recipe = load_recipe(request.recipe, request.overrides);
+  const std::vector<Phase> phases = plan_phases(request, recipe);
+  if (request.helper_rank) return {help_along(phases, request, execute), nullptr};
+  Ledger ledger(request.out, "run");
+  require_free(request, ledger);
+  ledger.content()["recipe"] = recipe_hash(recipe);
+  ledger.content()["data"] = fs::absolute(request.data).lexically_normal().string();
+  ordered_json& done = ledger.content()["phases"];  // the last key: another one would move it
+  if (!done.is_object()) done = ordered_json::object();
+  ledger.save();
+  int status = 0;
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const Phase& phase = phases[i];
+    if (phase.name == "report") write_file_atomic(fs::path(request.out) / "train.log", closed_log(request.out));
+    if (request.agree(complete(phase, request.out, done.value(phase.name, ordered_json())))) {
+      say(fmt::format("[{}/{}] {}: done before", i + 1, phases.size(), phase.name));
+    } else {
+      say(fmt::format("[{}/{}] {}{}", i + 1, phases.size(), phase.name, time_left(phases, i)));
+      const double begun = now();
+      const std::string mark = mark_of(phase, request.out);
+      const Outcome outcome = do_phase(phase, request.out, execute);
+      if (outcome.status == kInterrupted) return {kInterrupted, chain_summary(ledger.content(), recipe)};
+      if (outcome.status != 0 && phase.name != "audit")
+        throw WorkError(fmt::format("{}: status {}", phase.name, outcome.status));
+      done[phase.name] = record_of(phase, request.out, mark, outcome, now() - begun);
+      ledger.save();
+    }
+    status = std::max(status, done[phase.name].value("status", 0));
+  }
+  ordered_json summary = chain_summary(ledger.content(), recipe);
+  summary["path"] = request.out;
+  return {status, summary};
+}
+
+}  // namespace fairway::pipeline

@@ -1,0 +1,34 @@
+// What a pipeline has done in a folder: one JSON file, replaced as a whole after every phase, so that a kill at any moment
+// leaves the last complete state. One process at a time may hold it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace fairway::pipeline {
+
+class Ledger {
+ public:
+  // Makes the folder and reads what the ledger holds. InputError when another process holds it, the folder cannot be made, or
+  // the file is no ledger of this `kind`.
+  Ledger(const std::filesystem::path& folder, const std::string& kind);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+
+  bool begun() const { return begun_; }  // the file was there
+  nlohmann::ordered_json& content() { return content_; }
+  const nlohmann::ordered_json& content() const { return content_; }
+  void save();
+
+ private:
+  std::filesystem::path path_;
+  nlohmann::ordered_json content_;
+  bool begun_ = false;
+  int lock_ = -1;
+};
+
+// "run" lies in run.json; nothing when the folder has no such ledger.
+nlohmann::ordered_json read_ledger(const std::filesystem::path& folder, const std::string& kind);
+
+}  // namespace fairway::pipeline

@@ -1,0 +1,87 @@
+#include "report/challenge_log.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "recipe/recipe.h"
+
+namespace fairway {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kFirstClosingLine = "Serialized model: ";
+
+json object_in(const fs::path& path) {
+  if (!fs::exists(path)) return json::object();
+  json record = json::parse(read_file(path), nullptr, false);
+  if (!record.is_object()) throw InputError(path.string() + ": is not a JSON object");
+  return record;
+}
+
+double number(const json& record, const char* key) {
+  return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
+}
+
+std::string codec_of(const json& pack) {
+  std::map<std::string, int64_t> bytes;  // the codec that most bytes went through names the file
+  for (const json& line : pack.value("ledger", json::array())) {
+    if (line.is_object() && line.contains("codec") && line["codec"].is_string() && line.contains("bytes"))
+      bytes[line["codec"]] += static_cast<int64_t>(number(line, "bytes"));
+  }
+  std::string most = "rans";
+  for (const auto& [codec, count] : bytes) {
+    if (count > bytes[most]) most = codec;
+  }
+  return most;
+}
+
+std::string exact(const std::string& name, const json& score) {
+  return fmt::format("{} val_loss:{:.8f} val_bpb:{:.8f}\n", name, number(score, "val_loss"), number(score, "val_bpb"));
+}
+
+}  // namespace
+
+std::string score_line_name(const std::string& mode, int64_t bits) {
+  if (mode == "plain") return fmt::format("final_int{}_roundtrip_exact", bits);
+  if (mode == "sliding") return fmt::format("final_int{}_sliding_window_exact", bits);
+  if (mode == "ttt") return "legal_ttt_exact";
+  if (mode == "lora-ttt") return "quantized_ttt_phased";
+  return fmt::format("final_int{}_{}_exact", bits, mode);
+}
+
+std::string closed_log(const fs::path& run) {
+  std::istringstream lines(read_file(run / "train.log"));
+  std::string log;
+  for (std::string line; std::getline(lines, line) && !line.starts_with(kFirstClosingLine);) log += line + "\n";
+  const json pack = object_in(run / "pack.json"), plain = object_in(run / "score_plain.json"),
+             score = object_in(run / "score.json");
+  if (pack.empty()) return log;
+  const Recipe recipe = parse_recipe(read_file(run / "recipe.toml"), (run / "recipe.toml").string());
+  const int64_t bits = recipe.quant.matrix_bits;
+  const std::string form = fmt::format("int{}+{}", bits, codec_of(pack));
+  const auto weights = run / "averaged.safetensors";
+  log += fmt::format("{}{} bytes\n", kFirstClosingLine, fs::exists(weights) ? fs::file_size(weights) : 0);
+  log += fmt::format("Code size: {:.0f} bytes\n", number(pack, "code_bytes"));
+  if (pack.contains("seconds") && pack["seconds"].is_object())
+    log += fmt::format("gptq:rule:{} calibration:{} seconds:{:.1f}\n", name_of(recipe.quant.rule),
+                       name_of(recipe.quant.calibration), number(pack["seconds"], "calibrate"));
+  if (number(pack, "pruned") > 0) log += fmt::format("selective_prune: {:.0f} levels\n", number(pack, "pruned"));
+  log += fmt::format("Serialized model {}: {:.0f} bytes\n", form, number(pack, "artifact_bytes"));
+  log += fmt::format("Total submission size {}: {:.0f} bytes\n", form,
+                     number(pack, "artifact_bytes") + number(pack, "code_bytes"));
+  if (!plain.empty()) log += exact(score_line_name("plain", bits), plain);
+  if (score.empty()) return log;
+  const std::string mode = score.value("mode", "plain");
+  log += fmt::format("val_tokens: {:.0f}\n", number(score, "tokens"));
+  if (mode != "plain" || plain.empty()) log += exact(score_line_name(mode, bits), score);
+  log += exact("final_int8_zlib_roundtrip_exact", score);  // the key of the oldest parsers, with the final score
+  return log + fmt::format("total_eval_time:{:.3f}s\n", number(score, "seconds"));
+}
+
+}  // namespace fairway
