@@ -66,5 +66,6 @@ void add_compare(CLI::App& program);
 void add_report(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_run(CLI::App& program);
+void add_submission(CLI::App& program);
 
 }  // namespace fairway::app

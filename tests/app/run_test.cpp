@@ -102,4 +102,73 @@ TEST(Run, RefusesWhatCannotWork) {
   EXPECT_EQ(run_program(run_smoke(scratch / "no_validation", out)).status, 2);
 }
 
+class ThreeRuns : public testing::Test {
+ protected:
+  ThreeRuns() {
+    make_data(scratch_ / "data");
+    seeds_ =
+        run_json(run_smoke(scratch_ / "data", scratch_ / "seeds", {"--steps", "8", "--seeds", "1,2,3", "--against", "pr1019"}));
+  }
+  Args submit(const Args& runs, const std::string& out) const {
+    Args args{"submission"};
+    args.insert(args.end(), runs.begin(), runs.end());
+    const Args more{"--out", (scratch_ / out).string(), "--name", "Tiny", "--author", "A", "--github-id", "a", "--against",
+                    "pr1019"};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  std::string seed(int number) const { return (scratch_ / "seeds" / ("seed" + std::to_string(number))).string(); }
+
+  ScratchFolder scratch_;
+  json seeds_;
+};
+
+TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
+  EXPECT_EQ(seeds_["runs"].size(), 3U);
+  EXPECT_GT(seeds_["sd"]["score_bpb"].get<double>(), 0);
+  EXPECT_FALSE(seeds_["comparison"]["record"].get<bool>());  // eight steps on random tokens
+  const json result = run_json(submit({(scratch_ / "seeds").string()}, "record"));
+  EXPECT_NEAR(result["val_bpb"].get<double>(), seeds_["mean"]["score_bpb"].get<double>(), 1e-12);
+  const Path record = scratch_ / "record";
+  for (const char* file : {"README.md", "submission.json", "train_seed1.log", "train_seed2.log", "train_seed3.log",
+                           "receipt_seed1.json", "recipe.toml", "source.tar.xz", "requirements.txt", "run.sh"})
+    EXPECT_TRUE(fs::exists(record / file)) << file;
+  EXPECT_TRUE(run_json({"submission", "--check", record.string()})["held"].get<bool>());
+  // The sources that are counted are the sources that are shipped, and can be unpacked.
+  const std::string list = "tar -tJf '" + (record / "source.tar.xz").string() + "' | grep -qx src/app/main.cpp";
+  EXPECT_EQ(std::system(list.c_str()), 0);
+  EXPECT_EQ(json::parse(contents(record / "submission.json"))["bytes_code"], fs::file_size(record / "source.tar.xz"));
+
+  std::string log = contents(record / "train_seed2.log");
+  put_file(record / "train_seed2.log", log.replace(log.find("total_eval_time:"), 17, "total_eval_time:9000"));
+  const Outcome broken = run_program({"submission", "--check", record.string()});
+  EXPECT_EQ(broken.status, 1) << broken.text();
+  EXPECT_THAT(broken.err, HasSubstr("train_seed2.log: scoring took"));
+}
+
+TEST_F(ThreeRuns, AreRefusedWhenARuleIsBroken) {
+  const auto refused = [&](const Args& runs, const std::string& sentence) {
+    const Outcome outcome = run_program(submit(runs, "refused"));
+    EXPECT_EQ(outcome.status, 1) << outcome.text();
+    EXPECT_THAT(outcome.err, HasSubstr(sentence));
+    EXPECT_FALSE(fs::exists(scratch_ / "refused"));
+  };
+  refused({seed(1), seed(2)}, "a submission needs at least 3");
+  refused({seed(1), seed(2), seed(1)}, "have the same seed 1");
+  const Path artifact = Path(seed(3)) / "model.fwy";
+  const std::string bytes = contents(artifact);
+  put_file(artifact, bytes + "x");
+  refused({seed(1), seed(2), seed(3)}, "is stale: model.fwy has other bytes than were scored");
+  put_file(artifact, bytes);
+  // A score of a part of the data has no place in a submission; its receipt, without an audit, neither.
+  const Path data = scratch_ / "data";
+  ASSERT_EQ(run_program({"score", artifact.string(), "--data", data.string(), "--tokens", "640", "--out", seed(3)}).status, 0);
+  refused({seed(1), seed(2), seed(3)}, "scored only the first 640 tokens");
+  refused({seed(1), seed(2), seed(3)}, "has no audit");
+  fs::remove(Path(seed(2)) / "receipt.json");
+  const Outcome missing = run_program(submit({seed(1), seed(2), seed(3)}, "refused"));
+  EXPECT_EQ(missing.status, 2) << missing.text();
+  EXPECT_THAT(missing.err, HasSubstr("receipt.json: no such file"));
+}
+
 }  // namespace

@@ -51,6 +51,7 @@ const std::map<std::string, Names> kMayInclude{
       "recipe", "tokenizer"}},
     {"report", {"recipe"}},
     {"pipeline", {"recipe", "analysis", "report"}},
+    {"submission", {"recipe", "analysis", "report"}},
     {"app", {}},  // includes everything; nobody includes it
 };
 

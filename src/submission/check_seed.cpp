@@ -1,0 +1,142 @@
+// What a folder says of one seed: its log, its receipt, its artifact.
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "base/sha256.h"
+#include "recipe/recipe.h"
+#include "submission/checker.h"
+
+namespace fairway::submission {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr double kTrainLimit = 600, kScoreLimit = 600;  // seconds
+// Scoring spec §3.2; the modes that break a rule are those published with a leak.
+const std::vector<std::string> kAuditTests{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11"};
+const std::set<std::string> kLegalModes{"plain", "sliding", "slot", "ttt", "lora-ttt", "ngram"};
+
+constexpr size_t kLongestLine = 4096;  // longer ones are no lines of a log, and more than a regular expression should see
+
+// The first group of the pattern's last match in a line of the log; empty when no line has it.
+std::string last_match(const std::string& log, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::string found, line;
+  for (std::istringstream lines(log); std::getline(lines, line);) {
+    std::smatch match;
+    if (line.size() <= kLongestLine && std::regex_search(line, match, expression)) found = match[1];
+  }
+  return found;
+}
+
+double last_number(const std::string& log, const std::string& pattern) {
+  const std::string text = last_match(log, pattern);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' ? value : std::nan("");
+}
+
+}  // namespace
+
+void Checker::check_training(const std::string& file, const std::string& log, const std::string& seed, const json& result) {
+  if (log.find("\nseed:" + seed + "\n") == std::string::npos) wrong(file, "is not of seed " + seed);
+  const double milliseconds = last_number(log, "train_loss:[^ ]+ train_time:([0-9.]+)ms");
+  if (!(milliseconds <= kTrainLimit * 1e3))
+    wrong(file, fmt::format("training took {:.3f} s, over {} s", milliseconds / 1e3, kTrainLimit));
+  const double steps = last_number(log, "step:([0-9]+)[^ ]* train_loss:");
+  if (differs(steps, number(result, "steps", "submission.json seed " + seed), 0))
+    wrong(file, fmt::format("ends at step {:.0f}, submission.json tells {}", steps, result.value("steps", json()).dump()));
+  const std::string hash = last_match(log, "recipe:([0-9a-f]{64})");
+  if (hash.empty()) {
+    wrong(file, "does not name its recipe");
+    return;
+  }
+  try {
+    Recipe recipe = parse_recipe(text_of("recipe.toml"), "recipe.toml");
+    recipe.train.seed = std::stoll(seed);
+    if (recipe_hash(recipe) != hash) wrong(file, "was made by another recipe than recipe.toml");
+  } catch (const std::exception& error) {
+    wrong("recipe.toml", error.what());
+  }
+}
+
+void Checker::check_log(const std::string& seed, const json& result) {
+  const std::string file = "train_seed" + seed + ".log", log = text_of(file);
+  if (log.empty()) return;
+  check_training(file, log, seed, result);
+  const double bpb = last_number(log, "final_int8_zlib_roundtrip_exact val_loss:[0-9.]+ val_bpb:([0-9.]+)"),
+               loss = last_number(log, "final_int8_zlib_roundtrip_exact val_loss:([0-9.]+)");
+  if (differs(bpb, number(result, "val_bpb", "submission.json seed " + seed), 6e-9) ||
+      differs(loss, number(result, "val_loss", "submission.json seed " + seed), 6e-9))
+    wrong(file, fmt::format("its final score is {:.8f} bits per byte, submission.json tells {}", bpb,
+                            result.value("val_bpb", json()).dump()));
+  const double total = last_number(log, "Total submission size [^ ]+: ([0-9]+) bytes");
+  const double artifact = number(result, "artifact_bytes", "submission.json seed " + seed),
+               code = number(submission_, "bytes_code", "submission.json");
+  if (differs(total, artifact + code, 0))
+    wrong(file, fmt::format("its submission size is {:.0f}, artifact and code have {:.0f} bytes", total, artifact + code));
+  const double seconds = last_number(log, "total_eval_time:([0-9.]+)s");
+  if (!(seconds <= kScoreLimit)) wrong(file, fmt::format("scoring took {:.1f} s, over {} s", seconds, kScoreLimit));
+}
+
+void Checker::check_audit(const std::string& file, const json& receipt) {
+  const json audit = receipt.value("audit", json());
+  if (!audit.is_object()) {
+    wrong(file, "has no audit");
+    return;
+  }
+  std::set<std::string> held;
+  for (const json& test : audit.value("tests", json::array())) {
+    const std::string id =
+        test.is_object() && test.contains("id") && test["id"].is_string() ? test["id"].get<std::string>() : "";
+    if (test.is_object() && test.value("held", json(false)) == true)
+      held.insert(id);
+    else
+      wrong(file, "test " + id + " of the audit failed");
+  }
+  for (const std::string& id : kAuditTests) {
+    if (!held.contains(id)) wrong(file, "the audit does not show that " + id + " held");
+  }
+}
+
+void Checker::check_receipt(const std::string& seed, const json& result) {
+  const std::string file = "receipt_seed" + seed + ".json", text = text_of(file);
+  ordered_json sealed = ordered_json::parse(text, nullptr, false);
+  if (text.empty() || !sealed.is_object()) {
+    if (!text.empty()) wrong(file, "is not a JSON object");
+    return;
+  }
+  const json receipt = json::parse(text);
+  sealed.erase("sha256");
+  if (receipt.value("sha256", json()) != sha256_hex(sealed.dump())) wrong(file, "was changed after it was written");
+  const auto part = [&](const char* key) {
+    return receipt.contains(key) && receipt[key].is_object() ? receipt[key] : json::object();
+  };
+  const json artifact = part("artifact"), score = part("score"), settings = part("settings");
+  if (artifact.value("sha256", json()) != result.value("artifact_sha256", json(0)) ||
+      artifact.value("bytes", json()) != result.value("artifact_bytes", json(0)))
+    wrong(file, "is of another artifact than submission.json tells");
+  if (score.value("val_bpb", json()) != result.value("val_bpb", json(0)))
+    wrong(file, "its score is not the one of submission.json");
+  const json mode = settings.value("mode", json());
+  if (!mode.is_string() || !kLegalModes.contains(mode.get<std::string>()) || receipt.value("legal", json(false)) != true)
+    wrong(file, "mode " + mode.dump() + " breaks the rules of scoring");
+  if (settings.value("tokens", json()) != 0) wrong(file, "only a part of the validation data was scored");
+  check_audit(file, receipt);
+}
+
+void Checker::check_artifact(const std::string& seed, const json& result) {
+  const std::string file = "model_seed" + seed + ".fwy";
+  if (!fs::is_regular_file(folder_ / file)) return;  // artifacts need not be shipped
+  if (differs(static_cast<double>(fs::file_size(folder_ / file)), number(result, "artifact_bytes", "submission.json"), 0) ||
+      result.value("artifact_sha256", json()) != sha256_of_file(folder_ / file))
+    wrong(file, "is not the artifact that submission.json tells");
+}
+
+}  // namespace fairway::submission

@@ -1,0 +1,156 @@
+#include "submission/rules.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <sstream>
+
+#include "base/sha256.h"
+
+namespace fairway::submission {
+namespace {
+
+using nlohmann::ordered_json;
+using Sentences = std::vector<std::string>;
+
+std::string text_at(const ordered_json& record, std::initializer_list<const char*> path) {
+  const ordered_json* at = &record;
+  for (const char* key : path) {
+    if (!at->is_object() || !at->contains(key)) return "";
+    at = &(*at)[key];
+  }
+  return at->is_string() ? at->get<std::string>() : at->dump();
+}
+
+// The identities of tokenizer and validation shards.
+std::string scored_data(const ordered_json& receipt) {
+  std::string out = text_at(receipt, {"tokenizer", "sha256"});
+  if (receipt.contains("data") && receipt["data"].is_object()) {
+    for (const ordered_json& shard : receipt["data"].value("shards", ordered_json::array())) out += text_at(shard, {"sha256"});
+  }
+  return out;
+}
+
+// The key of the first line in which two recipes differ, seeds aside.
+std::string first_difference(Recipe a, Recipe b) {
+  a.train.seed = b.train.seed = 0;
+  std::istringstream left(to_toml(a)), right(to_toml(b));
+  std::string x, y, table;
+  while (std::getline(left, x) && std::getline(right, y) && x == y) {
+    if (x.starts_with('[')) table = x + " ";
+  }
+  return fmt::format("{}{} and {}", table, x, y);
+}
+
+void check_seeds(std::span<const RunFacts> runs, Sentences& out) {
+  if (runs.size() < kLeastSeeds)
+    out.push_back(fmt::format("{} run{} given; a submission needs at least {} with different seeds", runs.size(),
+                              runs.size() == 1 ? " was" : "s were", kLeastSeeds));
+  std::map<int64_t, std::string> seen;
+  for (const RunFacts& run : runs) {
+    const auto [found, fresh] = seen.emplace(run.seed(), run.folder.string());
+    if (!fresh) out.push_back(fmt::format("{} and {} have the same seed {}", found->second, run.folder.string(), run.seed()));
+  }
+}
+
+void check_same_system(std::span<const RunFacts> runs, Sentences& out) {
+  const RunFacts& first = runs.front();
+  for (const RunFacts& run : runs.subspan(1)) {
+    Recipe mine = run.recipe, theirs = first.recipe;
+    mine.train.seed = theirs.train.seed;
+    if (mine != theirs)
+      out.push_back(fmt::format("{} and {} have different recipes: {}", first.folder.string(), run.folder.string(),
+                                first_difference(first.recipe, run.recipe)));
+    if (text_at(run.score, {"mode"}) != text_at(first.score, {"mode"}))
+      out.push_back(fmt::format("{} was scored in mode {}, {} in mode {}", run.folder.string(), text_at(run.score, {"mode"}),
+                                first.folder.string(), text_at(first.score, {"mode"})));
+    if (scored_data(run.receipt) != scored_data(first.receipt))
+      out.push_back(fmt::format("{} was scored on other validation data than {}", run.folder.string(), first.folder.string()));
+  }
+}
+
+void check_budgets(const RunFacts& run, const Code& code, Sentences& out) {
+  const std::string name = run.folder.string();
+  if (const uint64_t total = run.artifact_bytes + code.bytes; total > kMostBytes)
+    out.push_back(fmt::format("{}: {} bytes of artifact and {} of code are {}, over the limit of {}", name, run.artifact_bytes,
+                              code.bytes, total, kMostBytes));
+  // Calibration that reads training data belongs to the ten minutes; calibration on the model's own text does not (§3).
+  const bool counted = run.recipe.quant.calibration == Calibration::train;
+  if (const double seconds = run.train_seconds + (counted ? run.calibrate_seconds : 0); !(seconds <= kMostSeconds))
+    out.push_back(fmt::format("{}: trained for {:.3f} s{}, over the limit of {} s; leave some in train.reserve_seconds", name,
+                              seconds, counted ? " with its calibration" : "", kMostSeconds));
+  if (const double seconds = run.number("seconds"); !(seconds <= kMostSeconds))
+    out.push_back(fmt::format("{}: scored for {:.1f} s, over the limit of {} s", name, seconds, kMostSeconds));
+}
+
+void check_audit(const RunFacts& run, Sentences& out) {
+  const std::string name = (run.folder / "receipt.json").string();
+  if (!run.receipt.contains("audit")) {
+    out.push_back(name + ": has no audit; run `fairway audit --receipt` on it");
+    return;
+  }
+  const ordered_json& audit = run.receipt["audit"];
+  for (const ordered_json& test : audit.value("tests", ordered_json::array())) {
+    if (!test.value("held", false))
+      out.push_back(fmt::format("{}: the audit's test {} failed: {}", name, text_at(test, {"id"}), text_at(test, {"detail"})));
+  }
+  if (!audit.value("legal", false)) out.push_back(name + ": the audit did not find the score legal");
+}
+
+void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
+  const std::string name = (run.folder / "receipt.json").string();
+  ordered_json bare = run.receipt;
+  bare.erase("sha256");
+  if (text_at(run.receipt, {"sha256"}) != sha256_hex(bare.dump())) {
+    out.push_back(name + ": was changed after it was written");
+    return;
+  }
+  if (text_at(run.receipt, {"artifact", "sha256"}) != run.artifact_sha256)
+    out.push_back(fmt::format("{}: is stale: model.fwy has other bytes than were scored", name));
+  for (const char* key : {"mode", "val_bpb", "val_loss"}) {
+    if (text_at(run.receipt, {"score", key}) != text_at(run.score, {key}))
+      out.push_back(fmt::format("{}: is stale: its {} is {}, score.json says {}", name, key,
+                                text_at(run.receipt, {"score", key}), text_at(run.score, {key})));
+  }
+  if (text_at(run.receipt, {"program", "sha256"}) != code.program)
+    out.push_back(name + ": is of another program than this one, whose sources would be shipped; score and audit again");
+  if (text_at(run.receipt, {"settings", "tokens"}) != "0")
+    out.push_back(fmt::format("{}: scored only the first {} tokens, not all of the validation data", name,
+                              text_at(run.receipt, {"settings", "tokens"})));
+  if (text_at(run.receipt, {"legal"}) != "true" || text_at(run.score, {"legal"}) != "true")
+    out.push_back(fmt::format("{}: mode {} breaks the rules of scoring", name, text_at(run.score, {"mode"})));
+  check_audit(run, out);
+}
+
+void check_log(const RunFacts& run, const Code& code, Sentences& out) {
+  const std::string name = (run.folder / "train.log").string();
+  const auto expect = [&](const std::string& line, const std::string& what) {
+    if (run.log.find(line) == std::string::npos) out.push_back(fmt::format("{}: does not tell {} (\"{}\")", name, what, line));
+  };
+  expect(fmt::format("seed:{}\n", run.seed()), "the recipe's seed");
+  expect("recipe:" + recipe_hash(run.recipe), "the hash of recipe.toml");
+  expect(fmt::format("step:{}", run.steps), "the last step");
+  if (const std::string counted = text_at(run.pack, {"code_bytes"}); counted != fmt::format("{}", code.bytes))
+    out.push_back(fmt::format("{}: packed when the code had {} bytes, now it has {}; pack, score and audit again",
+                              run.folder.string(), counted, code.bytes));
+  if (run.pack.at("artifact_bytes").get<uint64_t>() != run.artifact_bytes)
+    out.push_back(fmt::format("{}: model.fwy has {} bytes, pack.json and the log tell {}", run.folder.string(),
+                              run.artifact_bytes, run.pack.at("artifact_bytes").dump()));
+}
+
+}  // namespace
+
+Sentences broken_rules(std::span<const RunFacts> runs, const Code& code) {
+  Sentences out;
+  check_seeds(runs, out);
+  if (runs.empty()) return out;
+  check_same_system(runs, out);
+  for (const RunFacts& run : runs) {
+    check_budgets(run, code, out);
+    check_receipt(run, code, out);
+    check_log(run, code, out);
+  }
+  return out;
+}
+
+}  // namespace fairway::submission

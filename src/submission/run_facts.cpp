@@ -1,0 +1,78 @@
+#include "submission/run_facts.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "report/challenge_log.h"
+
+namespace fairway::submission {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+fs::path required(const fs::path& folder, const char* name, const char* maker) {
+  const fs::path path = folder / name;
+  if (!fs::is_regular_file(path))
+    throw InputError(path.string() + ": no such file, which a submission needs; `fairway " + maker + "` makes it");
+  return path;
+}
+
+ordered_json read_object(const fs::path& path) {
+  ordered_json record = ordered_json::parse(read_file(path), nullptr, false);
+  if (!record.is_object()) throw InputError(path.string() + ": is not a JSON object");
+  return record;
+}
+
+double number(const ordered_json& record, const char* key, const fs::path& path) {
+  if (!record.is_object() || !record.contains(key) || !record[key].is_number() || !std::isfinite(record[key].get<double>()))
+    throw InputError(path.string() + ": has no number \"" + key + "\"");
+  return record[key].get<double>();
+}
+
+// The last whole record of a .jsonl file that has the key.
+ordered_json last_with(const fs::path& path, const char* key) {
+  std::istringstream lines(read_file(path));
+  ordered_json last;
+  for (std::string line; std::getline(lines, line);) {
+    ordered_json record = ordered_json::parse(line, nullptr, false);
+    if (record.is_object() && record.contains(key)) last = std::move(record);
+  }
+  if (!last.is_object()) throw InputError(path.string() + ": no line has \"" + key + "\"");
+  return last;
+}
+
+}  // namespace
+
+RunFacts read_run_facts(const fs::path& folder) {
+  const fs::path recipe = required(folder, "recipe.toml", "train"), timing = required(folder, "timing.jsonl", "train"),
+                 metrics = required(folder, "metrics.jsonl", "train"), artifact = required(folder, "model.fwy", "pack"),
+                 pack = required(folder, "pack.json", "pack"), score = required(folder, "score.json", "score --out"),
+                 receipt = required(folder, "receipt.json", "score --out");
+  required(folder, "train.log", "train");
+  RunFacts facts{.folder = folder, .recipe = parse_recipe(read_file(recipe), recipe.string())};
+  const ordered_json last = last_with(timing, "train_seconds"), before = last_with(metrics, "val_bpb");
+  facts.steps = static_cast<int64_t>(number(last, "step", timing));
+  facts.train_seconds = number(last, "train_seconds", timing);
+  facts.step_ms = facts.steps > 0 ? 1e3 * facts.train_seconds / static_cast<double>(facts.steps) : 0;
+  facts.before_loss = number(before, "val_loss", metrics);
+  facts.before_bpb = number(before, "val_bpb", metrics);
+  facts.pack = read_object(pack);
+  number(facts.pack, "artifact_bytes", pack);
+  if (facts.pack.contains("seconds") && facts.pack["seconds"].is_object())
+    facts.calibrate_seconds = facts.pack["seconds"].value("calibrate", 0.0);
+  facts.score = read_object(score);
+  for (const char* key : {"val_loss", "val_bpb", "tokens", "bytes", "seconds"}) number(facts.score, key, score);
+  facts.receipt = read_object(receipt);
+  if (fs::exists(folder / "score_plain.json")) facts.plain = read_object(folder / "score_plain.json");
+  if (fs::exists(folder / "machine.json")) facts.machine = read_object(folder / "machine.json");
+  facts.artifact_bytes = fs::file_size(artifact);
+  facts.artifact_sha256 = sha256_of_file(artifact);
+  facts.log = closed_log(folder);
+  return facts;
+}
+
+}  // namespace fairway::submission

@@ -1,0 +1,69 @@
+#include "submission/write_folder.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fairway::submission {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+// Debian packages of the build; the program needs no others.
+constexpr const char* kRequirements =
+    "# Debian 12 packages\nmake\ng++\ncmake\nninja-build\npkg-config\nlibfmt-dev\nnlohmann-json3-dev\nlibcli11-dev\n"
+    "libtomlplusplus-dev\nlibssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibsentencepiece-dev\nlibbrotli-dev\nliblzma-dev\nlibzstd-"
+    "dev\n"
+    "zlib1g-dev\n";
+
+std::string run_script(std::span<const RunFacts> runs) {
+  std::string seeds;
+  for (const RunFacts& run : runs) seeds += fmt::format("{}{}", seeds.empty() ? "" : ",", run.seed());
+  return "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n"
+         "mkdir -p source && tar -xJf source.tar.xz -C source\n"
+         "cmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build --target fairway\n"
+         "source/build/bin/fairway run recipe.toml --data \"$1\" --out runs --seeds " +
+         seeds + " --resume\n";
+}
+
+void write_files(const fs::path& folder, std::span<const RunFacts> runs, const About& about, const Sources& sources,
+                 const ordered_json& submission) {
+  write_file_atomic(folder / "README.md", readme_text(runs, about, submission));
+  write_file_atomic(folder / "submission.json", submission.dump(2) + "\n");
+  write_file_atomic(folder / "recipe.toml", to_toml(runs.front().recipe));
+  write_file_atomic(folder / "source.tar.xz", sources.bundle);
+  write_file_atomic(folder / "requirements.txt", kRequirements);
+  write_file_atomic(folder / "run.sh", run_script(runs));
+  for (const RunFacts& run : runs) {
+    write_file_atomic(folder / fmt::format("train_seed{}.log", run.seed()), run.log);
+    write_file_atomic(folder / fmt::format("receipt_seed{}.json", run.seed()), run.receipt.dump(2) + "\n");
+    if (about.artifacts) fs::copy_file(run.folder / "model.fwy", folder / fmt::format("model_seed{}.fwy", run.seed()));
+  }
+}
+
+}  // namespace
+
+ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, const About& about, const Sources& sources) {
+  if (fs::exists(out)) throw InputError("--out " + out.string() + ": is there already; choose another folder or remove it");
+  fs::path whole = fs::absolute(out).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // "folder/"
+  const fs::path making = whole.parent_path() / fmt::format(".{}.{}", whole.filename().string(), getpid());
+  std::error_code error;
+  fs::remove_all(making, error);
+  fs::create_directories(making, error);
+  if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
+  const ordered_json submission = submission_json(runs, about, sources);
+  try {
+    write_files(making, runs, about, sources, submission);
+    fs::rename(making, whole);
+  } catch (...) {
+    fs::remove_all(making, error);
+    throw;
+  }
+  return submission;
+}
+
+}  // namespace fairway::submission

@@ -1,0 +1,178 @@
+// The checker finds nothing in a good folder and each broken rule in a changed one.
+#include "submission/check.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "submission/made_runs.h"
+
+namespace fairway::submission {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Check : public MadeRuns {
+ protected:
+  Check() : out_(write_good()) {}
+  // Replaces the first occurrence, which must be there.
+  void replace(const std::string& file, const std::string& what, const std::string& with) const {
+    std::string text = get(out_ / file);
+    const size_t at = text.find(what);
+    ASSERT_NE(at, std::string::npos) << file << ": " << what;
+    put(out_ / file, text.replace(at, what.size(), with));
+  }
+  void edit(const std::string& file, const std::function<void(ordered_json&)>& change_it) const {
+    change(out_ / file, change_it);
+  }
+  std::vector<std::string> problems() const { return check_folder(out_); }
+  fs::path out_;
+};
+
+TEST_F(Check, AGoodFolderHolds) { EXPECT_THAT(problems(), IsEmpty()); }
+
+TEST_F(Check, EveryFileIsNeeded) {
+  for (const char* file : {"README.md", "submission.json", "recipe.toml", "source.tar.xz", "requirements.txt", "run.sh",
+                           "train_seed2.log", "receipt_seed3.json"}) {
+    const std::string kept = get(out_ / file);
+    fs::remove(out_ / file);
+    EXPECT_THAT(problems(), Contains(HasSubstr(file))) << file;
+    put(out_ / file, kept);
+  }
+  EXPECT_THAT(check_folder(out_ / "absent"), ElementsAre(HasSubstr("is no folder")));
+}
+
+TEST_F(Check, FieldsOfTheSubmission) {
+  for (const char* key : {"author", "github_id", "name", "blurb", "date", "val_bpb", "val_loss", "bytes_total", "bytes_code",
+                          "seeds", "seed_results", "compliance", "track"}) {
+    const ordered_json kept = get_json(out_ / "submission.json");
+    edit("submission.json", [&](ordered_json& s) { s.erase(key); });
+    EXPECT_FALSE(problems().empty()) << key;
+    edit("submission.json", [&](ordered_json& s) { s[key] = ordered_json::array({ordered_json::object()}); });
+    EXPECT_FALSE(problems().empty()) << key;
+    put(out_ / "submission.json", kept.dump());
+  }
+  edit("submission.json", [](ordered_json& s) { s["date"] = "27.4.2026"; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("is not YYYY-MM-DD")));
+}
+
+TEST_F(Check, TextThatIsNoJson) {
+  put(out_ / "submission.json", "{");
+  EXPECT_THAT(problems(), Contains(HasSubstr("submission.json: is not a JSON object")));
+}
+
+TEST_F(Check, ThreeDifferentSeeds) {
+  edit("submission.json", [](ordered_json& s) { s["seeds"] = {1, 2, 2}; });
+  EXPECT_THAT(problems(),
+              testing::AllOf(Contains(HasSubstr("seed 2 is there twice")), Contains(HasSubstr("2 different seeds"))));
+}
+
+TEST_F(Check, MeansAndDeviations) {
+  edit("submission.json", [](ordered_json& s) { s["val_bpb"] = s["val_bpb"].get<double>() - 1e-6; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("val_bpb is not the mean over seeds, 1.00100000")));
+  edit("submission.json", [](ordered_json& s) { s["val_bpb"] = 1.001, s["val_bpb_std"] = 0.0; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("val_bpb_std is not the sample deviation")));
+}
+
+TEST_F(Check, TheByteLimit) {
+  edit("submission.json", [](ordered_json& s) {
+    s["bytes_code"] = 15'999'990;
+    s["bytes_total"] = 16'000'008;
+  });
+  EXPECT_THAT(problems(), Contains(HasSubstr("artifact and code have 16000008 bytes, over 16000000")));
+}
+
+TEST_F(Check, TheTotalIsItsParts) {
+  edit("submission.json", [](ordered_json& s) { s["bytes_total"] = 28; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("bytes_total 28 is not the largest artifact, 18, and the code, 11")));
+}
+
+TEST_F(Check, TheCodeIsWhatIsShipped) {
+  put(out_ / "source.tar.xz", bundle_ + "!");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("has 12 bytes, submission.json counts 11")));
+}
+
+TEST_F(Check, TenMinutesOfTraining) {
+  replace("train_seed1.log", "train_time:4000ms", "train_time:600001ms");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("training took 600.001 s, over 600 s")));
+  replace("train_seed1.log", "train_time:600001ms", "train_time:soon");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("training took nan s")));
+}
+
+TEST_F(Check, TenMinutesOfScoring) {
+  replace("train_seed1.log", "total_eval_time:3.500s", "total_eval_time:601.0s");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("scoring took 601.0 s, over 600 s")));
+}
+
+TEST_F(Check, LogsTellTheScores) {
+  replace("train_seed2.log", "final_int8_zlib_roundtrip_exact val_loss:2.00200000 val_bpb:1.00100000",
+          "final_int8_zlib_roundtrip_exact val_loss:2.00200000 val_bpb:1.00100001");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its final score is 1.00100001")));
+}
+
+TEST_F(Check, LogsTellSizeSeedStepsAndRecipe) {
+  replace("train_seed1.log", "Total submission size int6+rans: 29 bytes", "Total submission size int6+rans: 30 bytes");
+  replace("train_seed2.log", "\nseed:2\n", "\nseed:3\n");
+  replace("train_seed3.log", "step:40/40", "step:41/41");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its submission size is 30"), HasSubstr("is not of seed 2"),
+                                      HasSubstr("ends at step 41, submission.json tells 40")));
+  replace("recipe.toml", "clip = 0.3", "clip = 0.4");
+  EXPECT_THAT(problems(), Contains(HasSubstr("train_seed1.log: was made by another recipe than recipe.toml")));
+}
+
+TEST_F(Check, ReceiptsAreSealedAndOfTheseArtifactsAndScores) {
+  replace("receipt_seed1.json", "\"legal\": true", "\"legal\": true ,\"more\": 1");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("receipt_seed1.json: was changed after it was written")));
+  edit("receipt_seed1.json", [](ordered_json& r) { r["artifact"]["sha256"] = "other"; });
+  edit("receipt_seed2.json", [](ordered_json& r) { r["score"]["val_bpb"] = 0.9; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("is of another artifact"), HasSubstr("its score is not the one")));
+}
+
+TEST_F(Check, ReceiptsAreLegalAndComplete) {
+  edit("receipt_seed1.json", [](ordered_json& r) { r["settings"]["mode"] = "ngram-published"; });
+  edit("receipt_seed2.json", [](ordered_json& r) { r["settings"]["tokens"] = 100; });
+  edit("receipt_seed3.json", [](ordered_json& r) { r.erase("audit"); });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("mode \"ngram-published\" breaks the rules"), HasSubstr("only a part"),
+                                      HasSubstr("has no audit")));
+}
+
+TEST_F(Check, EveryTestOfTheAudit) {
+  edit("receipt_seed1.json", [](ordered_json& r) { r["audit"]["tests"].erase(9); });  // T10
+  edit("receipt_seed2.json", [](ordered_json& r) { r["audit"]["tests"][2]["held"] = false; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("does not show that T10 held"), HasSubstr("test T3 of the audit failed"),
+                                      HasSubstr("does not show that T3 held")));
+}
+
+TEST_F(Check, ComplianceIsStated) {
+  edit("submission.json", [](ordered_json& s) { s["compliance"]["eval_under_600s"] = false; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("does not state eval_under_600s")));
+}
+
+TEST_F(Check, TheTableOfTheReadme) {
+  replace("README.md", "1.00150000", "1.00050000");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("README.md: its table lacks seed 3")));
+}
+
+TEST_F(Check, ArtifactsThatAreShipped) {
+  put(out_ / "model_seed1.fwy", "artifact of seed 1");
+  EXPECT_THAT(problems(), IsEmpty());
+  put(out_ / "model_seed1.fwy", "artifact of seed 7");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("model_seed1.fwy: is not the artifact")));
+}
+
+TEST_F(Check, AFolderIsNotWrittenOver) { EXPECT_THROW(write_folder(out_, facts(), about(), {bundle_, "0.1"}), InputError); }
+
+TEST_F(MadeRuns, AComparisonIsTold) {
+  About with = about();
+  with.against = {"pr1019"};
+  const ordered_json s = submission_json(facts(), with, {bundle_, "0.1"});
+  EXPECT_EQ(s["comparison_baseline"], "pr1019");
+  EXPECT_LT(s["delta_vs_baseline_bpb"].get<double>(), -0.1);
+  EXPECT_TRUE(s["record_rule_held"].get<bool>());
+  EXPECT_THAT(readme_text(facts(), with, s), HasSubstr("## Significance"));
+}
+
+}  // namespace
+}  // namespace fairway::submission
