@@ -67,5 +67,6 @@ void add_report(CLI::App& program);
 void add_doctor(CLI::App& program);
 void add_run(CLI::App& program);
 void add_submission(CLI::App& program);
+void add_help(CLI::App& program);
 
 }  // namespace fairway::app

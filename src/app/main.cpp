@@ -58,7 +58,7 @@ int fail(const std::string& sentence, int status) {
 
 void fairway::app::add_commands(CLI::App& program) {
   for (auto* add : {add_run, add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights,
-                    add_golden, add_ops, add_bench, add_pack, add_compare, add_report, add_submission, add_doctor})
+                    add_golden, add_ops, add_bench, add_pack, add_compare, add_report, add_submission, add_doctor, add_help})
     add(program);
 }
 

@@ -52,6 +52,7 @@ const std::map<std::string, Names> kMayInclude{
     {"report", {"recipe"}},
     {"pipeline", {"recipe", "analysis", "report"}},
     {"submission", {"recipe", "analysis", "report"}},
+    {"manual", {}},
     {"app", {}},  // includes everything; nobody includes it
 };
 

@@ -1,0 +1,114 @@
+// `fairway help`, `fairway completion` and `fairway man`, all made from the tree of commands.
+#include <fmt/core.h>
+
+#include "app/command.h"
+#include "base/error.h"
+#include "manual/command_info.h"
+#include "recipe/recipe.h"
+#include "recipe/score_recipe.h"
+#include "recipe/spelling.h"
+
+namespace fairway::app {
+namespace {
+
+using manual::CommandInfo;
+
+// Words that a flag takes, where the parser itself does not list them.
+std::vector<std::string> words_of(const std::string& option) {
+  std::vector<std::string> words;
+  if (option == "--mode") {
+    for (const std::string_view mode : EnumNames<ScoreMode>::names) words.emplace_back(mode);
+  } else if (option == "RECIPE" || option == "--recipe") {
+    for (const BuiltinRecipe& recipe : builtin_recipes()) words.emplace_back(recipe.name);
+  } else if (option == "--backend") {
+    words = {"cpu", "cuda", "ref"};
+  } else if (option == "--calibration") {
+    words = {"self", "train", "online"};
+  } else if (option == "--codec") {
+    words = {"best", "rans", "brotli", "lzma"};
+  } else if (option == "SHELL") {
+    words = {"bash", "zsh", "fish"};
+  }
+  return words;
+}
+
+// "INT", without the parser's list of what it accepts; nothing for a switch.
+std::string value_name(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "";
+  const std::string name = option.get_type_name();
+  return name.substr(0, name.find(':'));
+}
+
+CommandInfo info_of(const CLI::App& app, const std::string& path) {
+  CommandInfo info{.name = app.get_name(), .help = app.get_description(), .examples = manual::examples_of(path)};
+  for (const bool arguments : {true, false}) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_positional() != arguments) continue;
+      const std::string name = option->get_positional()       ? option->get_name(true)
+                               : option->get_lnames().empty() ? ""
+                                                              : "--" + option->get_lnames()[0];
+      if (name.empty() || name == "--help") continue;
+      info.options.push_back({.name = name,
+                              .help = option->get_description(),
+                              .value = value_name(*option),
+                              .choices = words_of(name),
+                              .required = option->get_required(),
+                              .argument = arguments});
+    }
+  }
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    info.commands.push_back(info_of(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name()));
+  return info;
+}
+
+CommandInfo whole_tree(const CLI::App& program) {
+  CommandInfo info = info_of(program, "");
+  info.name = "fairway";
+  return info;
+}
+
+int show_help(const CommonFlags& common, const CLI::App& program, const std::vector<std::string>& words) {
+  const CommandInfo tree = whole_tree(program);
+  const CommandInfo* command = manual::find_command(tree, words);
+  std::string path = "fairway";
+  for (const std::string& word : words) path += " " + word;
+  if (command == nullptr) {
+    std::vector<std::string> known;
+    for (const CommandInfo& sub : tree.commands) known.push_back(sub.name);
+    throw InputError(fmt::format("help: {} is no command; the nearest is {}", path, nearest(words.front(), known)));
+  }
+  nlohmann::ordered_json examples = nlohmann::ordered_json::array();
+  for (const manual::Example& example : command->examples) examples.push_back(example.command);
+  print_result(common, {{"command", path}, {"help", command->help}, {"examples", examples}}, help_text(*command, path));
+  return 0;
+}
+
+int show_completion(const CommonFlags& common, const CLI::App& program, const std::string& shell) {
+  const CommandInfo tree = whole_tree(program);
+  const std::string script = shell == "bash"  ? bash_completion(tree)
+                             : shell == "zsh" ? zsh_completion(tree)
+                                              : fish_completion(tree);
+  print_result(common, {{"script", script}}, script);
+  return 0;
+}
+
+}  // namespace
+
+void add_help(CLI::App& program) {
+  const CLI::App* tree = &program;
+  auto words = std::make_shared<std::vector<std::string>>();
+  auto shell = std::make_shared<std::string>();
+  CLI::App* help = add_command(program, "help", "a command with its options and examples",
+                               [=](const CommonFlags& common) { return show_help(common, *tree, *words); });
+  help->add_option("COMMAND", *words, "the command, as data tokenize");
+  CLI::App* completion = add_command(program, "completion", "a script that completes commands and flags in a shell",
+                                     [=](const CommonFlags& common) { return show_completion(common, *tree, *shell); });
+  completion->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  add_command(program, "man", "the manual page, fairway.1", [=](const CommonFlags& common) {
+    const std::string page = manual_page(whole_tree(*tree), FAIRWAY_VERSION);
+    print_result(common, {{"page", page}}, page);
+    return 0;
+  });
+}
+
+}  // namespace fairway::app
