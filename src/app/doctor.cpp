@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "app/command.h"
@@ -14,6 +15,9 @@
 namespace fairway::app {
 namespace {
 
+constexpr double kGiB = 1 << 30;
+constexpr double kLittleDisk = 2 * kGiB, kLittleMemory = 2 * kGiB;  // a run of a published recipe needs more
+
 std::string cpu_model() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);) {
@@ -22,38 +26,78 @@ std::string cpu_model() {
   return "unknown";
 }
 
+// The line of /proc/meminfo in bytes; -1 when there is none.
+double memory_of(const std::string& name) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
+std::vector<std::string> find_problems(double memory_free, double disk_free, size_t devices) {
+  std::vector<std::string> problems;
+  if (std::string_view(cpu::isa_name()) == "generic")
+    problems.emplace_back("no AVX2 on this CPU: training will be several times slower than it could be");
+  if (!cuda::in_build() && std::filesystem::exists("/dev/nvidia0"))
+    problems.emplace_back(
+        "an NVIDIA GPU is here, but this program was built without CUDA: make cuda, then build/cuda/bin/fairway");
+  if (cuda::in_build() && devices == 0 && std::filesystem::exists("/dev/nvidia0"))
+    problems.emplace_back(
+        "an NVIDIA GPU is here, but CUDA finds no device it can use: nvidia-smi tells whether the driver works");
+  if (!mpi_in_build()) problems.emplace_back("built without MPI: apt-get install libopenmpi-dev openmpi-bin, then make build");
+  if (memory_free >= 0 && memory_free < kLittleMemory)
+    problems.push_back(
+        fmt::format("{:.1f} GiB of memory free: end other programs before training a published recipe", memory_free / kGiB));
+  if (disk_free < kLittleDisk)
+    problems.push_back(
+        fmt::format("{:.1f} GiB of disk free here: checkpoints may not fit; choose --out on another disk", disk_free / kGiB));
+  return problems;
+}
+
+std::string cuda_text(const std::vector<cuda::DeviceInfo>& devices) {
+  if (!cuda::in_build()) return "not in this build (make cuda)";
+  if (devices.empty()) return "no device";
+  return fmt::format("{} x {}, {:.0f} GiB", devices.size(), devices[0].name,
+                     static_cast<double>(devices[0].memory_bytes) / kGiB);
+}
+
+std::string nccl_text() {
+  if (!nccl_in_build()) return "not in this build";
+  const std::string version = nccl_version();
+  return version.empty() ? "libnccl.so.2 is not installed (ranks on devices then talk over MPI)" : version;
+}
+
 int run_doctor(const CommonFlags& flags) {
   Machine machine(flags);
   const double peak = cpu::fma_peak_gflops(machine.queue.pool(), 0.1);
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
-  std::string text = fmt::format("cpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB\n",
-                                 cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), peak, memory / (1 << 30));
-  if (std::string_view(cpu::isa_name()) == "generic")
-    problems.push_back("no AVX2 on this CPU: training will be several times slower than it could be");
-  for (const auto& problem : problems) text += "problem  " + problem.get<std::string>() + "\n";
+  const double memory_free = memory_of("MemAvailable");
+  std::error_code error;
+  const double disk_free = static_cast<double>(std::filesystem::space(".", error).available);
   const std::vector<cuda::DeviceInfo> devices = cuda::devices();
-  if (!cuda::in_build()) {
-    text += "cuda     not in this build\n";
-  } else {
-    text += devices.empty() ? "cuda     no device\n"
-                            : fmt::format("cuda     {}, {:.0f} GiB\n", devices[0].name,
-                                          static_cast<double>(devices[0].memory_bytes) / (1 << 30));
-  }
-  const std::string nccl = nccl_version();
-  text += fmt::format("nccl     {}\nmpi      {}\n",
-                      !nccl_in_build() ? "not in this build"
-                      : nccl.empty()   ? "libnccl.so.2 is not installed (ranks on devices then talk over MPI)"
-                                       : nccl,
-                      mpi_in_build() ? mpi_version() : "not in this build (install libopenmpi-dev, then build again)");
+  const std::vector<std::string> problems = find_problems(memory_free, error ? kLittleDisk : disk_free, devices.size());
+  std::string text = fmt::format(
+      "program  fairway {}\ncpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB, {:.1f} "
+      "free\n"
+      "disk     {:.1f} GiB free here\ncuda     {}\nnccl     {}\nmpi      {}\n",
+      FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), peak, memory / kGiB, memory_free / kGiB,
+      disk_free / kGiB, cuda_text(devices), nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
+  for (const std::string& problem : problems) text += "problem  " + problem + "\n";
+  if (problems.empty()) text += "no problems found\n";
   print_result(flags,
-               {{"cpu", cpu_model()},
+               {{"version", FAIRWAY_VERSION},
+                {"cpu", cpu_model()},
                 {"isa", cpu::isa_name()},
                 {"threads", machine.queue.pool().threads()},
                 {"peak_gflops", peak},
                 {"memory_bytes", memory},
+                {"memory_free_bytes", memory_free},
+                {"disk_free_bytes", disk_free},
                 {"cuda", !devices.empty()},
-                {"nccl", !nccl.empty()},
+                {"cuda_in_build", cuda::in_build()},
+                {"device", devices.empty() ? "" : devices[0].name},
+                {"nccl", !nccl_version().empty()},
                 {"mpi", mpi_in_build()},
                 {"problems", problems}},
                text);
