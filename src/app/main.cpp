@@ -2,6 +2,7 @@
 // interrupted.
 #include <fmt/core.h>
 
+#include "app/analyze.h"
 #include "app/command.h"
 #include "base/error.h"
 #include "comm/launch.h"
@@ -57,8 +58,9 @@ int fail(const std::string& sentence, int status) {
 }  // namespace
 
 void fairway::app::add_commands(CLI::App& program) {
-  for (auto* add : {add_run, add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights,
-                    add_golden, add_ops, add_bench, add_pack, add_compare, add_report, add_submission, add_doctor, add_help})
+  for (auto* add :
+       {add_run, add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights, add_golden,
+        add_ops, add_bench, add_pack, add_compare, add_analyze, add_report, add_submission, add_doctor, add_help})
     add(program);
 }
 

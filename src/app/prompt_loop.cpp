@@ -45,23 +45,23 @@ class Interrupts {
   struct sigaction old_ {};
 };
 
-enum class Line : uint8_t { text, end, interrupt };
+enum class Typed : uint8_t { text, end, interrupt };
 
 class Lines {
  public:
-  Line next(std::string& line) {
+  Typed next(std::string& line) {
     for (;;) {
       if (const size_t end = pending_.find('\n'); end != std::string::npos) {
         line = pending_.substr(0, end);
         pending_.erase(0, end + 1);
-        return Line::text;
+        return Typed::text;
       }
       pollfd from[2] = {{STDIN_FILENO, POLLIN, 0}, {bell[0], POLLIN, 0}};
       if (poll(from, 2, -1) < 0 && errno == EINTR) continue;
-      if (from[1].revents != 0) return Line::interrupt;
+      if (from[1].revents != 0) return Typed::interrupt;
       char buffer[4096];
       const ssize_t count = read(STDIN_FILENO, buffer, sizeof buffer);
-      if (count <= 0) return Line::end;
+      if (count <= 0) return Typed::end;
       pending_.append(buffer, static_cast<size_t>(count));
     }
   }
@@ -79,10 +79,10 @@ int run_prompt_loop(const TextModel& model, WriterFlags flags) {
   for (;;) {
     fmt::print("> ");
     std::fflush(stdout);
-    const Line line = lines.next(flags.prompt);
-    if (line != Line::text) {
+    const Typed line = lines.next(flags.prompt);
+    if (line != Typed::text) {
       fmt::print("\n");
-      return line == Line::end ? 0 : 130;
+      return line == Typed::end ? 0 : 130;
     }
     fmt::print("{}", flags.prompt);
     const Written written = write_text(model, flags, [](const std::string& piece) {

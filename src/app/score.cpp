@@ -40,6 +40,13 @@ void require_time(const Scoring& scoring, double budget, Machine& machine, Commu
                                name_of(scoring.settings.score.mode), scoring.stream.size() - 1, needed));
 }
 
+fs::path folder_for(const std::string& out) {
+  std::error_code error;
+  fs::create_directories(out, error);
+  if (error) throw InputError("--out " + out + ": cannot be made (" + error.message() + ")");
+  return out;
+}
+
 // Each rung from a fresh load, with what it gains over plain and what it costs; one that does not fit the time is named as
 // such.
 int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring& scoring, Machine& machine,
@@ -71,6 +78,9 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
     text += fmt::format("{:<12}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
                         score.bits_per_byte() - plain, score.seconds);
   }
+  if (!comm.root()) return 0;
+  if (!flags.out.empty())
+    write_file_atomic(folder_for(flags.out) / "ladder.json", ordered_json{{"ladder", rungs}}.dump(2) + "\n");
   print_result(common, {{"ladder", rungs}}, text);
   return 0;
 }
@@ -85,11 +95,9 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
   if (!comm.root()) return 0;
   const ordered_json result = score_json(*scoring, scoring->settings, run);
   if (!flags.out.empty()) {
-    std::error_code error;
-    fs::create_directories(flags.out, error);
-    if (error) throw InputError("--out " + flags.out + ": cannot be made (" + error.message() + ")");
-    write_file_atomic(fs::path(flags.out) / "score.json", result.dump(2) + "\n");
-    write_receipt(fs::path(flags.out) / "receipt.json", make_receipt(*scoring, *flags.common, run));
+    const fs::path folder = folder_for(flags.out);
+    write_file_atomic(folder / "score.json", result.dump(2) + "\n");
+    write_receipt(folder / "receipt.json", make_receipt(*scoring, *flags.common, run));
   }
   print_result(common, result, score_text(*scoring, scoring->settings, run.score));
   return 0;
@@ -104,7 +112,7 @@ void add_score(CLI::App& program) {
   add_scoring_flags(*command, flags->common, true);
   command->add_option("--seconds", flags->seconds, "refuse beforehand what would take longer")->check(number_between(0, 1e9));
   command->add_flag("--ladder", flags->ladder, "plain, sliding and the adapting modes, each with its cost");
-  command->add_option("--out", flags->out, "folder for score.json and receipt.json");
+  command->add_option("--out", flags->out, "folder for score.json and receipt.json, or for ladder.json");
 }
 
 }  // namespace fairway::app

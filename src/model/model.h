@@ -52,8 +52,8 @@ struct ModelOutputs {
   Var lse;     // (M)
 };
 
-// Observe points, told in execution order: "layer<i>.attn_in", ".attn_out", ".mlp_in", ".mlp_hidden", ".out" (sequential blocks
-// only, spec's hidden states), "final", "logits"; a looped layer is told once per pass.
+// Observe points, in execution order: "layer<i>.attn_in", ".q", ".k" (as multiplied), ".attn_out", ".mlp_in", ".mlp_hidden",
+// ".out" (hidden states; lanes: ".attn_lane", ".mlp_lane"), "final", "logits"; a looped layer is told once per pass.
 ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& params, const ModelInputs& inputs,
                          ModelStage stage);
 

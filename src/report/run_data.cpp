@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "recipe/model_shape.h"
 #include "recipe/recipe.h"
 
 namespace fairway {
@@ -70,6 +72,13 @@ void read_curves(const fs::path& folder, int64_t batch_tokens, ordered_json& run
   Curve curve;
   ordered_json validation = ordered_json::array();
   ordered_json& summary = run["summary"];
+  double waited = 0;
+  std::map<double, double> rates;  // by step: of a run that goes on, either file may be a line ahead
+  for (const ordered_json& record : read_lines(folder / "timing.jsonl")) {
+    rates[number(record, "step", -1)] = static_cast<double>(batch_tokens) * 1e3 / number(record, "step_ms");
+    summary["train_seconds"] = number(record, "train_seconds");
+    waited = number(record, "data_wait_seconds", 0);
+  }
   for (const ordered_json& record : read_lines(folder / "metrics.jsonl")) {
     if (record.contains("val_loss")) {
       validation.push_back({{"step", number(record, "step")}, {"loss", number(record, "val_loss")}});
@@ -81,14 +90,12 @@ void read_curves(const fs::path& folder, int64_t batch_tokens, ordered_json& run
     curve.add("lr", number(record, "lr_scale"));
     curve.add("momentum", number(record, "momentum"));
     curve.add("grad_norm", number(record, "grad_norm"));
+    if (!rates.empty()) {
+      const auto rate = rates.find(number(record, "step"));
+      curve.add("tokens_per_second", rate != rates.end() ? rate->second : std::nan(""));
+    }
     summary["steps"] = number(record, "step");
     summary["loss"] = number(record, "loss");
-  }
-  double waited = 0;
-  for (const ordered_json& record : read_lines(folder / "timing.jsonl")) {
-    curve.add("tokens_per_second", static_cast<double>(batch_tokens) * 1e3 / number(record, "step_ms"));
-    summary["train_seconds"] = number(record, "train_seconds");
-    waited = number(record, "data_wait_seconds", 0);
   }
   if (summary.contains("train_seconds") && summary.contains("steps")) {
     const auto seconds = summary["train_seconds"].get<double>();
@@ -100,19 +107,29 @@ void read_curves(const fs::path& folder, int64_t batch_tokens, ordered_json& run
   run["validation"] = std::move(validation);
 }
 
-// score.json is one score or {"ladder": […]} or a list.
+std::string mode_of(const ordered_json& score) {
+  return score.contains("mode") && score["mode"].is_string() ? score["mode"].get<std::string>() : "plain";
+}
+
+// The run's own scores, then the rungs of a ladder that it has no score of; plain comes first. Each file is one score, a list
+// or
+// {"ladder": […]}.
 void read_scores(const fs::path& folder, ordered_json& run) {
-  ordered_json scores = read_object(folder / "score.json");
-  if (scores.is_object() && scores.contains("ladder")) scores = scores["ladder"];
-  if (scores.is_object()) scores = ordered_json::array({scores});
-  if (!scores.is_array()) return;
-  if (const ordered_json plain = read_object(folder / "score_plain.json"); plain.is_object())
-    scores.insert(scores.begin(), plain);
-  for (const ordered_json& score : scores) {
-    if (!score.is_object() || !score.contains("val_bpb")) continue;
+  std::vector<ordered_json> found;
+  for (const char* name : {"score_plain.json", "score.json", "ladder.json"}) {
+    ordered_json scores = read_object(folder / name);
+    if (scores.is_object() && scores.contains("ladder")) scores = scores["ladder"];
+    if (scores.is_object()) scores = ordered_json::array({scores});
+    for (const ordered_json& score : scores) {
+      const auto same = [&](const ordered_json& other) { return mode_of(other) == mode_of(score); };
+      if (!score.is_object() || !score.contains("val_bpb")) continue;
+      if (std::none_of(found.begin(), found.end(), same)) found.push_back(score);
+    }
+  }
+  std::stable_partition(found.begin(), found.end(), [](const ordered_json& score) { return mode_of(score) == "plain"; });
+  for (const ordered_json& score : found) {
     run["scores"].push_back(score);
-    const std::string mode = score.contains("mode") && score["mode"].is_string() ? score["mode"].get<std::string>() : "plain";
-    run["phases"]["scoring " + mode] = number(score, "seconds", 0);
+    run["phases"]["scoring " + mode_of(score)] = number(score, "seconds", 0);
   }
 }
 
@@ -132,6 +149,36 @@ void read_artifact_records(const fs::path& folder, ordered_json& run) {
   }
 }
 
+// What the whole pipeline noted in run.json: how long each phase took, and how much of the machine's peak training reached.
+void read_pipeline(const fs::path& folder, ordered_json& run) {
+  const ordered_json ledger = read_object(folder / "run.json");
+  if (!ledger.is_object() || !ledger.contains("phases") || !ledger["phases"].is_object()) return;
+  ordered_json seconds = ordered_json::object();
+  for (const auto& [name, phase] : ledger["phases"].items())
+    if (const double spent = number(phase, "seconds"); std::isfinite(spent)) seconds[name] = spent;
+  if (!seconds.empty()) run["phases"] = seconds;
+  if (!ledger["phases"].contains("train")) return;
+  const ordered_json train = ledger["phases"]["train"].value("result", ordered_json::object());
+  const double light = number(train, "speed_of_light", 0), rate = number(train, "tokens_per_second", 0);
+  if (!(light > 0) || !(rate > 0)) return;
+  run["summary"]["speed_of_light"] = light;
+  run["light_per_token"] = light / rate;
+}
+
+// machine.json is what `fairway doctor --json` prints; its peak is the CPU's.
+void read_machine(const fs::path& folder, const Recipe& recipe, ordered_json& run) {
+  ordered_json machine = read_object(folder / "machine.json");
+  if (!machine.is_object()) return;
+  const double peak = number(machine, "peak_gflops", 0), rate = number(run["summary"], "tokens_per_second", 0);
+  const bool on_device = machine.contains("cuda") && machine["cuda"] == true;
+  if (run["light_per_token"].is_null() && peak > 0 && !on_device) {
+    const double flops = flops_per_token(recipe.model, recipe.data.seq_len, recipe.model.loop.count > 0);
+    run["light_per_token"] = flops / (peak * 1e9);
+    if (rate > 0) run["summary"]["speed_of_light"] = rate * flops / (peak * 1e9);
+  }
+  run["machine"] = std::move(machine);
+}
+
 }  // namespace
 
 ordered_json read_run(const fs::path& folder) {
@@ -147,18 +194,20 @@ ordered_json read_run(const fs::path& folder) {
                    {"ledger", ordered_json::array()},
                    {"tensors", ordered_json::array()},
                    {"samples", ordered_json::array()},
-                   {"heads", ordered_json::array()},
+                   {"analysis", nullptr},
                    {"audit", nullptr},
-                   {"machine", ""},
+                   {"machine", nullptr},
+                   {"light_per_token", nullptr},
                    {"recipe", text}};
   read_curves(folder, recipe.train.batch_tokens, run);
   read_scores(folder, run);
   read_artifact_records(folder, run);
   if (const ordered_json samples = read_object(folder / "samples.json"); samples.is_array()) run["samples"] = samples;
-  if (const ordered_json heads = read_object(folder / "heads.json"); heads.is_array()) run["heads"] = heads;
+  if (const ordered_json analysis = read_object(folder / "analysis.json"); analysis.is_object()) run["analysis"] = analysis;
   if (const ordered_json audit = read_object(folder / "audit.json"); audit.is_object() && audit.contains("tests"))
     run["audit"] = audit;
-  if (const ordered_json machine = read_object(folder / "machine.json"); machine.is_object()) run["machine"] = machine.dump(1);
+  read_pipeline(folder, run);
+  read_machine(folder, recipe, run);
   return run;
 }
 

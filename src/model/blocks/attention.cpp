@@ -39,6 +39,8 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   }
   const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
   const std::vector<Var> qk = tape.call(norm, {qkv[0], qkv[1], c.param("block.q_gain", layer), c.rope});
+  tape.observe(name + ".q", qk[0]);
+  tape.observe(name + ".k", qk[1]);
   Var y = attend(c, qk[0], qk[1], v);
   if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
   if (m.attn_gate == AttnGateKind::sparse)

@@ -46,6 +46,8 @@ Lanes parallel_block(BuildContext& c, int64_t layer, Lanes lanes) {
   const Var mlp = mlp_into(c, layer, {}, normed);
   const std::vector<Var> mixed =
       tape.call(LaneMix{}, {lanes.attn, lanes.mlp, attention, mlp, c.param("lane.resid", layer), c.param("lane.post", layer)});
+  tape.observe("layer" + std::to_string(layer) + ".attn_lane", mixed[0]);
+  tape.observe("layer" + std::to_string(layer) + ".mlp_lane", mixed[1]);
   return {mixed[0], mixed[1]};
 }
 
