@@ -26,14 +26,27 @@ Var BuildContext::param(std::string_view name, int64_t index) {
   return bank.grad ? tape_->param(label, value, bank.grad.slice(index)) : tape_->input(label, value);
 }
 
+// The quantizer's own grid (src/quant: grid_setting, sdclip_scales, percentile_scales), less what a row alone cannot know: a
+// Hessian's share in the clip, and which percentile below 1 is best where weights reach beyond 1.
+FakeQuant BuildContext::grid_of(std::string_view bank) const {
+  const QuantRecipe& quant = recipe_->quant;
+  const bool attention = bank == "bank.qo" || bank == "bank.kv";
+  int64_t bits = attention && quant.attn_bits > 0 ? quant.attn_bits : quant.matrix_bits;
+  if (recipe_->train.qat.bits > 0) bits = recipe_->train.qat.bits;
+  FakeQuant grid{.levels = static_cast<int32_t>((1 << (bits - 1)) - 1), .half_step = true};
+  if (quant.scale == ScaleRule::percentile) {
+    grid.scale_floor = 1.0 / grid.levels;
+  } else {
+    grid.deviations = attention ? quant.clip.attn : quant.clip.mlp;
+  }
+  return grid;
+}
+
 Var BuildContext::matrix(std::string_view bank, int64_t index) {
   const Var weight = param(bank, index);
   if (!stage_.fake_quant) return weight;
   Var& quantized = quantized_[{std::string(bank), index}];  // looped layers quantize once
-  if (!quantized) {
-    const auto levels = static_cast<int32_t>((1 << (recipe_->train.qat.bits - 1)) - 1);
-    quantized = tape_->one(FakeQuant{.levels = levels, .scale_floor = 1.0 / levels}, {weight});
-  }
+  if (!quantized) quantized = tape_->one(grid_of(bank), {weight});
   return quantized;
 }
 

@@ -35,6 +35,7 @@ class BuildContext {
 
  private:
   Var adapter(std::string_view site, const char* factor);
+  FakeQuant grid_of(std::string_view bank) const;
   Tape* tape_;
   const Recipe* recipe_;
   const ParamStore* params_;

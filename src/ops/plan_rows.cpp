@@ -117,6 +117,7 @@ OpPlan LaneMerge::plan(const In& in) const {
 
 OpPlan FakeQuant::plan(const In& in) const {
   require(levels > 0, name, "levels must be positive");
+  require(deviations >= 0 && scale_floor >= 0, name, "deviations and scale_floor must not be negative");
   return {.out = {in.weight.spec}};
 }
 

@@ -27,16 +27,16 @@ struct DataRecipe {
   bool operator==(const DataRecipe&) const = default;
 };
 
-struct QatRecipe {  // fake quantization of the banks: row scale = max(absmax/R, 1/R), straight-through gradient
+struct QatRecipe {  // fake quantization of the banks on the grid that [quant] gives them, straight-through gradient
   bool enabled = false;
   double lr_mul_below = 0.15;
-  int64_t bits = 6;
+  int64_t bits = 0;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
     fields.key("enabled", self.enabled, "train the banks through fake quantization late in the run");
     fields.key("lr_mul_below", self.lr_mul_below, Between{0, 1}, "begins once the learning-rate multiplier is below this");
-    fields.key("bits", self.bits, Between{2, 8}, "bits of the fake-quantized weights");
+    fields.key("bits", self.bits, Between{0, 8}, "bits of the fake-quantized weights (0 = those of [quant])");
   }
   bool operator==(const QatRecipe&) const = default;
 };

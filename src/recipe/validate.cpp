@@ -140,6 +140,7 @@ void check_quant(const QuantRecipe& q, const Checker& check) {
 
 void validate(const Recipe& recipe, std::string_view source) {
   const Checker check(source);
+  check.require(recipe.train.qat.bits != 1, "train.qat.bits = 1: one bit has no levels but 0");
   check_sizes(recipe.model, check);
   check_value_embed(recipe.model, check);
   check_loop_and_lanes(recipe.model, check);

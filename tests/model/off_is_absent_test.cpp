@@ -97,6 +97,7 @@ TEST_F(OffIsAbsent, FakeQuantizationOfWeightsOnTheGrid) {
     }
   };
   with_.train.qat = {.enabled = true, .bits = 6};
+  with_.quant.scale = ScaleRule::percentile;
   EXPECT_LE(distance(nll_of(with_, on_the_grid, {.fake_quant = true}), nll_of(without_, on_the_grid)), kSame);
   EXPECT_GT(distance(nll_of(with_, {}, {.fake_quant = true}), nll_of(without_)), kDifferent);
 }

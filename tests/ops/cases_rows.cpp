@@ -145,6 +145,9 @@ std::vector<OpCase<FakeQuant>> cases(const FakeQuant&) {
   auto list = each<FakeQuant>(row_sweep(), [](Rows r) { return OpCase<FakeQuant>{{.levels = 31}, {uniform(r.shape())}}; });
   list.push_back({{.levels = 31, .scale_floor = 1.0 / 31}, {uniform({7, 33}, -0.4, 0.4)}});
   list.push_back({{.levels = 7}, {uniform({5, 65})}});
+  for (const Rows r : row_sweep()) list.push_back({{.levels = 31, .deviations = 1.7, .half_step = true}, {uniform(r.shape())}});
+  list.push_back({{.levels = 15, .deviations = 12.85, .half_step = true}, {uniform({9, 131}, -0.02, 0.03)}});
+  list.push_back({{.levels = 31, .scale_floor = 1e-6, .half_step = true}, {uniform({3, 40}, -1e-4, 1e-4)}});
   return list;
 }
 

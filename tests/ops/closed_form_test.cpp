@@ -45,6 +45,21 @@ TEST(FakeQuant, FloorOfTheStepCoarsensSmallRows) {
   EXPECT_THAT(call(FakeQuant{.levels = 31, .scale_floor = 0.5}, {weight.tensor()})[0], ElementsAre(0.5, 0, -0.5, 0));
 }
 
+TEST(FakeQuant, ReachesToDeviationsOfTheRow) {
+  // Scoring spec §11.3: s = 12.85·0.1683322/31, as a half 0.06976318; levels 1 −1 3 −4 1 0 2 −2.
+  const Guarded weight = doubles({1, 8}, {.10, -.05, .22, -.31, .07, 0, .15, -.12});
+  const double s = 0.06976318359375;
+  EXPECT_THAT(call(FakeQuant{.levels = 31, .deviations = 12.85, .half_step = true}, {weight.tensor()})[0],
+              ElementsAre(s, -s, 3 * s, -4 * s, s, 0, 2 * s, -2 * s));
+}
+
+TEST(FakeQuant, RowsWithoutDeviationReachToTheirLargest) {
+  const Guarded weight = doubles({2, 3}, {0.5, 0.5, 0.5, 0, 0, 0});
+  EXPECT_THAT(call(FakeQuant{.levels = 2, .deviations = 3}, {weight.tensor()})[0], ElementsAre(0.5, 0.5, 0.5, 0, 0, 0));
+  const Guarded one = doubles({1, 1}, {-0.25});
+  EXPECT_THAT(call(FakeQuant{.levels = 2, .deviations = 3}, {one.tensor()})[0], ElementsAre(-0.25));
+}
+
 TEST(FakeQuant, GradientPassesThrough) {
   const Guarded weight = doubles({1, 3}, {0.3, 7, -2}), g = doubles({1, 3}, {1, -2, 5}),
                 dweight = doubles({1, 3}, {10, 10, 10});

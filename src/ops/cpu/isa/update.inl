@@ -71,6 +71,45 @@ FAIRWAY_INLINE Wide on_grid(Wide w, double step, double levels) {
   return ((level + kRound) - kRound) * step;
 }
 
+// The nearest half, ties to even, of a value that halves reach.
+FAIRWAY_INLINE float nearest_half(float value) {
+  if (value < 0x1p-14F) return (value + 0.5F) - 0.5F;  // floats beside a half lie as far apart as halves below 2^-14
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0xFFF + (bits >> 13 & 1)) & ~uint32_t{0x1FFF};
+  __builtin_memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+// Σ (w − shift)^power of a row, power 1 or 2.
+FAIRWAY_INLINE double moment_about(const float* w, int64_t n, double shift, bool squared) {
+  wide_vec sums{};
+  int64_t c = 0;
+  for (; c + kLanes / 2 <= n; c += kLanes / 2) {
+    const wide_vec apart = load_wide(w + c) - shift;
+    sums += squared ? apart * apart : apart;
+  }
+  double sum = 0;
+  for (int lane = 0; lane < kLanes / 2; ++lane) sum += sums[lane];
+  for (; c < n; ++c) {
+    const double apart = static_cast<double>(w[c]) - shift;
+    sum += squared ? apart * apart : apart;
+  }
+  return sum;
+}
+
+FAIRWAY_INLINE double grid_step(const FakeQuant& op, const float* w, int64_t n, double absmax) {
+  double reach = absmax;
+  if (op.deviations > 0) {
+    const auto count = static_cast<double>(n);
+    const double mean = moment_about(w, n, 0, false) / count;
+    const double clip = n < 2 ? 0 : op.deviations * __builtin_sqrt(moment_about(w, n, mean, true) / (count - 1));
+    if (!(absmax > FakeQuant::kDegenerate * clip)) reach = clip;
+  }
+  const double step = reach / op.levels, grid = step < op.scale_floor ? op.scale_floor : step;
+  return op.half_step ? static_cast<double>(nearest_half(static_cast<float>(grid))) : grid;
+}
+
 void forward_rows(const FakeQuant& op, const Forward<FakeQuant>& call, RowRange rows) {
   const int64_t n = columns_of(call.in.weight);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
@@ -83,7 +122,7 @@ void forward_rows(const FakeQuant& op, const Forward<FakeQuant>& call, RowRange 
     }
     float absmax = 0;
     for (int lane = 0; lane < kLanes; ++lane) absmax = largest[lane] > absmax ? largest[lane] : absmax;
-    const double step = static_cast<double>(absmax) / op.levels, grid = step < op.scale_floor ? op.scale_floor : step;
+    const double grid = grid_step(op, w, n, static_cast<double>(absmax));
     if (grid == 0) {
       fill_zero(q, n);
       continue;
