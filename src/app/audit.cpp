@@ -65,22 +65,29 @@ int verify(const CommonFlags& common, const AuditFlags& flags) {
   return wrong.empty() ? 0 : 1;
 }
 
-AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const Scoring& scoring, Machine& machine,
-                      double whole_seconds) {
+int64_t scored_targets(const Scoring& scoring) { return static_cast<int64_t>(scoring.stream.size()) - 1; }
+
+// Targets that the tests run on: a few windows, or as many as --tokens says.
+int64_t slice_of(const AuditFlags& flags, const Scoring& scoring) {
+  const int64_t targets = scored_targets(scoring);
+  return flags.common->tokens > 0 ? targets : std::min(targets, kSliceWindows * scoring.settings.score.context);
+}
+
+AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const Scoring& scoring, Machine& machine) {
   AuditInput input;
-  const auto targets = static_cast<int64_t>(scoring.stream.size()) - 1;
-  const int64_t wanted = flags.common->tokens > 0 ? targets : std::min(targets, kSliceWindows * scoring.settings.score.context);
+  const int64_t slice = slice_of(flags, scoring);
   input.model = scoring.model();
-  input.settings = settings_for_slice(scoring.settings, wanted);
-  input.stream.assign(scoring.stream.begin(), scoring.stream.begin() + wanted + 1);
-  input.text = scoring.stream;
+  input.settings = settings_for_slice(scoring.settings, slice);
+  input.stream.assign(scoring.stream.begin(), scoring.stream.begin() + slice + 1);
+  input.text = scoring.held_out.tokens;
   input.context = {machine.executor.get(), &machine.queue.pool()};
+  const double seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(scored_targets(scoring));
   input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(common.backend), queue); };
   input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)),
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
                    .train_seconds = train_seconds_beside(scoring.file),
-                   .score_seconds = whole_seconds,
-                   .score_tokens = static_cast<int64_t>(scoring.held_out.tokens.size()) - 1};
+                   .score_seconds = seconds,
+                   .score_tokens = scored_targets(scoring)};
   input.probes = flags.probes;
   input.controls = !flags.no_controls;
   ProgressLine line(common.quiet);
@@ -99,12 +106,9 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   if (!receipt.is_null())
     reading_receipt(flags.receipt, [&] { require_receipt_of(receipt, flags.receipt, *scoring, *flags.common); });
   Machine machine(common);
-  const auto whole = static_cast<int64_t>(scoring->held_out.tokens.size()) - 1;
-  const double seconds =
-      make_evaluator(scoring->model(), scoring->settings, {machine.executor.get(), &machine.queue.pool()})->estimate(whole);
-  const AuditReport report = run_tests(common, flags, *scoring, machine, seconds);
+  const AuditReport report = run_tests(common, flags, *scoring, machine);
   if (!receipt.is_null()) {
-    add_tests(receipt, report, static_cast<int64_t>(scoring->stream.size()) - 1);
+    add_tests(receipt, report, slice_of(flags, *scoring));
     write_receipt(flags.receipt, receipt);
   }
   print_result(common,

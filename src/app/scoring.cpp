@@ -72,9 +72,9 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
   const ScoreSettings settings = settings_of(flags, source.recipe);
   std::optional<HeldOut> held_out = open_held_out(flags.data, source.recipe);
   if (!held_out) throw InputError("--data " + flags.data + ": no validation shards (fineweb_val_*.bin)");
-  if (flags.tokens > 0) held_out->tokens.resize(std::min(held_out->tokens.size(), static_cast<size_t>(flags.tokens) + 1));
-  if (!flags.all_targets) require_one_window(*held_out, settings.score.context, flags.data);
-  const auto count = static_cast<int64_t>(held_out->tokens.size());
+  const auto all = static_cast<int64_t>(held_out->tokens.size());
+  const int64_t count = flags.tokens > 0 ? std::min(all, flags.tokens + 1) : all;
+  if (!flags.all_targets) require_one_window(count, settings.score.context, flags.data);
   const int64_t targets = flags.all_targets ? count - 1 : challenge_targets(count, settings.score.context);
   if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens, fewer than a target needs", flags.data, count));
   std::vector<uint16_t> stream(held_out->tokens.begin(), held_out->tokens.begin() + targets + 1);

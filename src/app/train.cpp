@@ -73,7 +73,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
   const data::ShardSet shards = data::ShardSet::open_train(flags.data);
   const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
-  if (held_out) require_one_window(*held_out, recipe.data.seq_len, flags.data);
+  if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, flags.data);
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
   const auto folder = open_folder(flags, recipe, comm);
   Machine machine(common);

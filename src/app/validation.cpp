@@ -48,10 +48,9 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
   return held_out;
 }
 
-void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder) {
-  if (static_cast<int64_t>(held_out.tokens.size()) > length) return;
-  throw InputError(fmt::format("{}: {} validation tokens, fewer than one window of {} and its target", folder,
-                               held_out.tokens.size(), length));
+void require_one_window(int64_t tokens, int64_t length, const std::string& folder) {
+  if (tokens > length) return;
+  throw InputError(fmt::format("{}: {} validation tokens, fewer than one window of {} and its target", folder, tokens, length));
 }
 
 Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const ScoreContext& context, Communicator& comm,

@@ -21,7 +21,7 @@ struct HeldOut {
 // The validation shards of `folder` with its tokenizer.model; nothing when the folder has no validation shards.
 // Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training.
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe);
-void require_one_window(const HeldOut& held_out, int64_t length, const std::string& folder);  // InputError when it lacks one
+void require_one_window(int64_t tokens, int64_t length, const std::string& folder);  // InputError when it lacks one
 
 // A scorer for the training loop; the arguments must outlive it. Ranks share the windows and all come to the score that one
 // process would, bit for bit: every rank has to call it.
