@@ -52,7 +52,8 @@ void require_data(const pipeline::ChainRequest& chain) {
 }
 
 pipeline::Execute executor() {
-  return [](const pipeline::Arguments& command) {
+  return [](pipeline::Arguments command) {
+    command.emplace_back("--json");  // no text on standard output while it works: `run` prints one result at its end
     CommandOutcome outcome = run_command(command);
     return pipeline::Outcome{outcome.status, std::move(outcome.result)};
   };
