@@ -93,7 +93,7 @@ class Analyzer {
     std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
     length_ = flags_.context > 0 ? flags_.context : source_.recipe.data.seq_len;
-    require_one_window(*held_out, length_, folder.string());
+    require_one_window(static_cast<int64_t>(held_out->tokens.size()), length_, folder.string());
     const auto present = static_cast<int64_t>(held_out->tokens.size());
     const int64_t wanted = std::max(flags_.tokens / length_, int64_t{1}) * length_;
     const int64_t targets = std::min(wanted, challenge_targets(present, length_));

@@ -48,7 +48,8 @@ void require_data(const pipeline::ChainRequest& chain) {
   if (!held_out)
     throw InputError("--data " + chain.data +
                      ": no validation shards (fineweb_val_*.bin), which `run` scores; `train` needs none");
-  require_one_window(*held_out, std::max(recipe.data.seq_len, recipe.score.context), chain.data);
+  require_one_window(static_cast<int64_t>(held_out->tokens.size()), std::max(recipe.data.seq_len, recipe.score.context),
+                     chain.data);
 }
 
 pipeline::Execute executor() {
