@@ -90,9 +90,9 @@ TEST(LayerOrder, ObservePointsAreToldAsTheyAreMade) {
                         [&](std::string_view name, const Tensor&) { names.emplace_back(name); });
   std::vector<std::string> expected;
   for (const char* layer : {"layer0", "layer1", "layer1", "layer2"})
-    for (const char* point : {".attn_in", ".attn_out", ".mlp_in", ".mlp_hidden", ".out"})
+    for (const char* point : {".attn_in", ".q", ".k", ".attn_out", ".mlp_in", ".mlp_hidden", ".out"})
       if (std::string(layer) != "layer2" || std::string(point) != ".out") expected.push_back(std::string(layer) + point);
-  expected.insert(expected.end(), {"final", "logits"});
+  expected.insert(expected.end(), {"layer2.attn_lane", "layer2.mlp_lane", "final", "logits"});
   EXPECT_EQ(names, expected);
 }
 
