@@ -105,7 +105,8 @@ struct WeightSection {
   std::string where;
 };
 
-std::vector<WeightSection> read_weight_sections(ByteReader& reader, const WeightStreams<int8_t>& streams, const std::string& where) {
+std::vector<WeightSection> read_weight_sections(ByteReader& reader, const WeightStreams<int8_t>& streams,
+                                                const std::string& where) {
   std::vector<WeightSection> out;
   for (size_t role = 0; role < streams.size(); ++role) {
     int64_t count = 0;
