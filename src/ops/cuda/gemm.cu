@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string>
 
 #include "base/error.h"
@@ -107,6 +108,10 @@ const Gemms::Plan& Gemms::plan_for(const Product& p) {
   Product usual = p;
   usual.batch = kUsualBatch;
   const bool chosen = p.any_batch && choose(usual, alignment, made->algorithm) && fits(*made);
+  if (p.any_batch && !chosen)
+    std::fprintf(stderr,
+                 "cuBLASLt has no algorithm of %lld x %lld x %lld for any batch: bits may depend on the number of ranks\n",
+                 static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k));
   Product alone = p;
   alone.any_batch = false;  // better another algorithm than none
   if (!chosen && !choose(alone, alignment, made->algorithm)) {
