@@ -27,7 +27,7 @@ std::vector<Example> examples_of(const std::string& command) {
       {"generate",
        {{"fairway generate runs/a/model.fwy --prompt \"The \" --tokens 80 --seed 7", "text that repeats"},
         {"fairway generate runs/a/model.fwy", "a prompt loop on a terminal"}}},
-      {"analyze", {{"fairway analyze --help", "the analyses"}}},
+      {"analyze", {{"fairway analyze all runs/demo", "ranks, heads, calibration, lens and sensitivity, for the report too"}}},
       {"data", {{"fairway data inspect shards", "is this folder sound?"}}},
       {"data train-tokenizer", {{"fairway data train-tokenizer text.txt --vocab 1024 --out tokenizer.model", "a tokenizer"}}},
       {"data tokenize",

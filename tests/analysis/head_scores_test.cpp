@@ -18,7 +18,7 @@ double harmonic(int64_t n) {
   return sum;
 }
 
-TEST(Heads, DoWhatTheyAreMadeToDo) {
+TEST(Heads, AreFoundByWhatTheyLookAt) {
   HandMade made;
   const std::vector<HeadScore> heads = measure_heads(made.input());
   ASSERT_EQ(heads.size(), 4U);
