@@ -26,7 +26,7 @@ double seconds_needed(const Scoring& scoring, const ScoreSettings& settings, Mac
   double needed = 0;
   if (comm.root())
     needed = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})->estimate(targets);
-  if (can_share(settings)) needed /= comm.size();
+  if (is_legal(settings)) needed /= comm.size();
   comm.broadcast(make_view(&needed, {{1}, DType::f64}));
   return needed;
 }

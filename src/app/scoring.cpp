@@ -93,7 +93,8 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
     line.show(fmt::format("{}: scored {}/{} tokens  {} tokens/s  {} left", mode, done, total, quantity_text(rate),
                           duration_text(static_cast<double>(total - done) / rate)));
   };
-  const auto evaluator = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()});
+  const ScoreContext context{machine.executor.get(), &machine.queue.pool(), &workers_of(settings, comm)};
+  const auto evaluator = make_evaluator(scoring.model(), settings, context);
   score_on_ranks(*evaluator, settings, ledger, progress, comm);
   const ScoreCost cost = cost_of_ranks(evaluator->cost(), comm);
   if (!comm.root()) return {std::move(ledger), {}, {}};

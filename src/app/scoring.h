@@ -38,8 +38,8 @@ struct ScoredRun {
   Score score;
   ScoreCost cost;  // of this rank
 };
-// Scores the stream under the settings, with a progress line. Ranks share the windows where the mode allows it, else rank 0
-// scores and the others wait; the whole run is rank 0's, the others' has no score. Collective.
+// Scores the stream under the settings, with a progress line. Ranks share the work (shared_score.h); the whole run is rank 0's,
+// the others' has no score. Collective.
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
                        Machine& machine, bool quiet, Communicator& comm = single_process());
 

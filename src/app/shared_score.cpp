@@ -2,25 +2,25 @@
 
 #include <array>
 
-#include "comm/share_bytes.h"
+#include "score/merge_shares.h"
 
 namespace fairway::app {
 
 void score_on_ranks(Evaluator& evaluator, const ScoreSettings& settings, ScoreLedger& ledger, const ScoreProgress& progress,
                     Communicator& comm) {
   if (comm.size() == 1) return evaluator.run(ledger, progress);
-  if (!can_share(settings) || !is_legal(settings)) {
+  if (!is_legal(settings)) {
     if (comm.root()) evaluator.run(ledger, progress);
     return comm.barrier();
   }
-  const std::span<const uint16_t> stream = ledger.stream();
-  ScoreLedger own = make_ledger(stream, settings);
+  if (!can_share(settings)) return evaluator.run(ledger, progress);
+  ScoreLedger own = ledger.share(1, 1, 0);
   evaluator.run_share(own, comm.rank(), comm.size(), progress);
-  for (const std::string& bytes : gather_bytes(comm, own.share_bytes())) {
-    ScoreLedger share = make_ledger(stream, settings);
-    share.take_share_bytes(bytes);
-    ledger.merge(share);
-  }
+  merge_shares(ledger, own, comm);
+}
+
+Communicator& workers_of(const ScoreSettings& settings, Communicator& comm) {
+  return is_legal(settings) ? comm : single_process();
 }
 
 ScoreCost cost_of_ranks(const ScoreCost& mine, Communicator& comm) {

@@ -60,7 +60,10 @@ class AdapterLearner::Pass {
       inputs_.targets.as<int32_t>()[j] = targets[static_cast<size_t>(at)];
     }
     ran_ = backward ? 1 : 0;
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->to_device(input);
     executor_->run(*programs_[ran_]);
+    for (const Var value : {outputs_[ran_].nll, outputs_[ran_].lse, outputs_[ran_].logits})
+      executor_->fetch(*programs_[ran_], value.id);
   }
   Tensor tensor(Var ModelOutputs::*value) const { return programs_[ran_]->tensor((outputs_[ran_].*value).id); }
 
@@ -82,34 +85,61 @@ AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<P
       params_(params),
       longest_(std::max(score.context, score.lora.chunk)),
       adapters_(adapter_table(model.recipe.model, model.stage.looped, score.lora.rank), ParamStore::Gradients::kept),
-      scales_("adapter scales",
-              align_up(static_cast<size_t>(model.recipe.model.dim) * 4) + align_up(static_cast<size_t>(lora_.rank) * 4) + 64) {
+      state_("adapters", 3 * align_up(adapters_.flat_values().spec.bytes()) +
+                             align_up(static_cast<size_t>(model.recipe.model.dim) * 4) +
+                             align_up(static_cast<size_t>(lora_.rank) * 4) + 1024) {
   const double scale = lora_.alpha / static_cast<double>(lora_.rank);
-  inputs_ = {&adapters_, filled(scales_, "width scale", model.recipe.model.dim, scale),
-             filled(scales_, "rank scale", lora_.rank, scale)};
-  const auto count = static_cast<size_t>(adapters_.flat_values().numel());
-  for (const ParamBank& bank : adapters_.banks()) {  // every A has D inputs
-    if (!bank.info.name.ends_with(".a")) continue;
-    Rng rng(1, std::hash<std::string>{}(bank.info.name));
-    const double bound = 1 / std::sqrt(static_cast<double>(model.recipe.model.dim));
-    for (int64_t i = 0; i < bank.value.numel(); ++i)
-      bank.value.as<float>()[i] = static_cast<float>(bound * (2 * rng.uniform01() - 1));
-  }
-  drawn_.assign(adapters_.flat_values().as<float>(), adapters_.flat_values().as<float>() + count);
-  first_.resize(count);
-  second_.resize(count);
+  inputs_ = {&adapters_, filled(state_, "width scale", model.recipe.model.dim, scale),
+             filled(state_, "rank scale", lora_.rank, scale)};
+  scalars_ = state_.make("step scalars", {{kStepScalars}, DType::f64});
+  scalars_.as<double>()[static_cast<size_t>(StepScalar::learning_rate_scale)] = 1;
+  draw();
+  record_update();
 }
 
 AdapterLearner::~AdapterLearner() = default;
 
-void AdapterLearner::begin_document(Start start) {
-  for (const ParamBank& bank : adapters_.banks()) {
-    if (start == Start::warm && bank.info.name.ends_with(".a")) continue;
-    const auto at = (bank.value.data - adapters_.flat_values().data) / static_cast<int64_t>(sizeof(float));
-    std::memcpy(bank.value.data, drawn_.data() + at, bank.value.spec.bytes());
+void AdapterLearner::draw() {
+  for (const ParamBank& bank : adapters_.banks()) {  // every A has D inputs
+    if (!bank.info.name.ends_with(".a")) continue;
+    Rng rng(1, std::hash<std::string>{}(bank.info.name));
+    const double bound = 1 / std::sqrt(static_cast<double>(model_.recipe.model.dim));
+    for (int64_t i = 0; i < bank.value.numel(); ++i)
+      bank.value.as<float>()[i] = static_cast<float>(bound * (2 * rng.uniform01() - 1));
   }
-  std::fill(first_.begin(), first_.end(), 0.0f);
-  std::fill(second_.begin(), second_.end(), 0.0f);
+}
+
+void AdapterLearner::record_update() {
+  const Tensor values = adapters_.flat_values(), gradients = adapters_.flat_grads();
+  const Tensor drawn = state_.make("drawn", values.spec), first = state_.make("m", values.spec),
+               second = state_.make("v", values.spec);
+  std::memcpy(drawn.data, values.data, values.spec.bytes());
+  const auto bound = [](Tape& tape) { return std::make_unique<BoundProgram>(std::move(tape).finish()); };
+  for (const Start start : {Start::cold, Start::warm}) {
+    Tape tape;
+    tape.scope("new adapters");
+    for (const ParamBank& bank : adapters_.banks()) {
+      if (start == Start::warm && bank.info.name.ends_with(".a")) continue;
+      const Tensor from = make_view(drawn.data + (bank.value.data - values.data), bank.value.spec);
+      tape.call(AccumulateScaled{.overwrite = true}, {tape.input("adapter", bank.value), tape.input("drawn", from), Var{}});
+    }
+    for (const Tensor& moment : {first, second}) tape.call(Fill{}, {tape.input("moment", moment)});
+    begin_[static_cast<size_t>(start)] = bound(tape);
+  }
+  Tape zero, update;
+  zero.call(Fill{}, {zero.input("gradients", gradients)});
+  zero_ = bound(zero);
+  update.scope("AdamW of adapters");
+  update.call(
+      AdamWUpdate{
+          .learning_rate = lora_.lr, .weight_decay = lora_.wd, .beta1 = lora_.beta1, .beta2 = lora_.beta2, .eps = lora_.eps},
+      {update.input("adapters", values), update.input("gradients", gradients), update.input("m", first),
+       update.input("v", second), Var{}, update.input("step scalars", scalars_)});
+  update_ = bound(update);
+}
+
+void AdapterLearner::begin_document(Start start) {
+  context_.executor->run(*begin_[static_cast<size_t>(start)]);
   steps_ = 0;
   chunk_ready_ = 0;
 }
@@ -124,7 +154,7 @@ AdapterLearner::Pass& AdapterLearner::pass_for(int64_t count) {
 }
 
 void AdapterLearner::run(std::span<const uint16_t> window, std::span<const uint16_t> targets, int64_t length, bool gradients) {
-  if (gradients) std::memset(adapters_.flat_grads().data, 0, adapters_.flat_grads().spec.bytes());
+  if (gradients) context_.executor->run(*zero_);
   last_ = &pass_for(length);
   last_->run(window, targets, gradients);
   chunk_ready_ = gradients ? static_cast<int64_t>(targets.size()) : 0;
@@ -141,25 +171,9 @@ double AdapterLearner::nll(int64_t row) const {
 
 void AdapterLearner::learn(const ScoredTokens& chunk) {
   FAIRWAY_ASSERT(chunk.count() == chunk_ready_, "gradients of another chunk than the one that was scored");
-  ++steps_;
-  const double k = static_cast<double>(steps_);
-  const auto beta1 = static_cast<float>(lora_.beta1), beta2 = static_cast<float>(lora_.beta2);
-  const auto correct1 = static_cast<float>(1 / (1 - std::pow(lora_.beta1, k)));
-  const auto correct2 = static_cast<float>(1 / (1 - std::pow(lora_.beta2, k)));
-  const auto rate = static_cast<float>(lora_.lr), keep = static_cast<float>(1 - lora_.lr * lora_.wd);
-  const auto eps = static_cast<float>(lora_.eps);
-  const float* gradient = adapters_.flat_grads().as<float>();
-  float* value = adapters_.flat_values().as<float>();
-  constexpr int64_t kPiece = 1 << 14;
-  const auto count = static_cast<int64_t>(drawn_.size());
-  context_.pool->parallel_for((count + kPiece - 1) / kPiece, [&](int64_t piece) {
-    for (int64_t i = piece * kPiece; i < std::min(count, (piece + 1) * kPiece); ++i) {
-      float &m = first_[static_cast<size_t>(i)], &v = second_[static_cast<size_t>(i)];
-      m = beta1 * m + (1 - beta1) * gradient[i];
-      v = beta2 * v + (1 - beta2) * gradient[i] * gradient[i];
-      value[i] = keep * value[i] - rate * (m * correct1) / (std::sqrt(v * correct2) + eps);
-    }
-  });
+  scalars_.as<double>()[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(++steps_);
+  context_.executor->to_device(scalars_);
+  context_.executor->run(*update_);
   chunk_ready_ = 0;
 }
 

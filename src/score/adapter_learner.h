@@ -3,6 +3,7 @@
 // As published A stays as the documents before have left it.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -30,6 +31,8 @@ class AdapterLearner {
  private:
   class Pass;
   Pass& pass_for(int64_t length);
+  void draw();
+  void record_update();
 
   ScoredModel model_;
   LoraRecipe lora_;
@@ -37,10 +40,12 @@ class AdapterLearner {
   std::shared_ptr<ParamStore> params_;
   int64_t longest_;
   ParamStore adapters_;
-  std::vector<float> drawn_, second_, first_;
-  Arena scales_;
+  Arena state_;
+  Tensor scalars_;  // of AdamW, filled by the host before a step
   AdapterInputs inputs_;
-  std::map<int64_t, std::unique_ptr<Pass>> passes_;  // by their row length: powers of two up to the context
+  std::array<std::unique_ptr<BoundProgram>, 2> begin_;  // by Start
+  std::unique_ptr<BoundProgram> zero_, update_;         // gradients to zero, a step of AdamW
+  std::map<int64_t, std::unique_ptr<Pass>> passes_;     // by their row length: powers of two up to the context
   Pass* last_ = nullptr;
   int64_t steps_ = 0, chunk_ready_ = 0;  // targets of the chunk whose gradients are there
 };

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "comm/communicator.h"
 #include "score/eval_model.h"
 #include "score/ledger.h"
 #include "tokenizer/byte_tables.h"
@@ -45,6 +46,9 @@ struct ScoredModel {
 struct ScoreContext {
   Executor* executor = nullptr;
   ThreadPool* pool = nullptr;
+  // Those who work on one run() together, in modes whose state goes through the stream. Of modes that can_share() each rank
+  // works alone, by run_share().
+  Communicator* comm = &single_process();
 };
 
 // What a run spent on forward passes over windows and on learning; the rest is overhead.
@@ -61,7 +65,8 @@ using ScoreProgress = std::function<void(int64_t done, int64_t total)>;
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Scores every target of the ledger's stream. The ledger is new.
+  // Scores every target of the ledger's stream. The ledger is new. Legal modes that cannot share do so together with the
+  // context's ranks: all call it, and each ends with the ledger that one process would write, bit for bit.
   virtual void run(ScoreLedger& ledger, const ScoreProgress& progress) = 0;
   // What rank `rank` of `ranks` has to score, by share_of_windows(). The ledger is new and holds that share afterwards; merged
   // in the order of the ranks, the shares are what run() writes, bit for bit. For modes that can_share().

@@ -6,13 +6,11 @@
 
 namespace fairway {
 
-ScoreLedger::ScoreLedger(std::span<const uint16_t> stream) : stream_(stream) {
-  const size_t targets = stream.empty() ? 0 : stream.size() - 1;
-  nll_.resize(targets);
-  digest_.resize(targets);
-  version_.resize(targets);
-  times_.resize(targets);
-  share_end_ = static_cast<int64_t>(targets) + 1;
+ScoreLedger::ScoreLedger(std::span<const uint16_t> stream)
+    : ScoreLedger(stream, 1, std::max<int64_t>(1, static_cast<int64_t>(stream.size()))) {}
+
+ScoreLedger::ScoreLedger(std::span<const uint16_t> stream, int64_t begin, int64_t end) : stream_(stream) {
+  take_share(begin, end, 0);
 }
 
 ScoreLedger ScoreLedger::unsafe_for_negative_control(std::span<const uint16_t> stream) {
@@ -22,8 +20,8 @@ ScoreLedger ScoreLedger::unsafe_for_negative_control(std::span<const uint16_t> s
 }
 
 size_t ScoreLedger::index(int64_t target) const {
-  FAIRWAY_ASSERT(target >= 1 && target <= targets(), "a target outside of the stream");
-  return static_cast<size_t>(target - 1);
+  FAIRWAY_ASSERT(in_share(target), "a target outside of the stream or of the share");
+  return static_cast<size_t>(target - share_begin_);
 }
 
 void ScoreLedger::broken(const std::string& sentence) {
@@ -36,12 +34,24 @@ void ScoreLedger::take_share(int64_t begin, int64_t end, int32_t version) {
   share_begin_ = begin;
   share_end_ = end;
   state_version_ = version;
+  const auto count = static_cast<size_t>(end - begin);
+  nll_.assign(count, 0.0f);
+  digest_.assign(count, 0);
+  version_.assign(count, 0);
+  times_.assign(count, 0);
+}
+
+ScoreLedger ScoreLedger::share(int64_t begin, int64_t end, int32_t version) const {
+  ScoreLedger out(stream_, begin, end);
+  out.strict_ = strict_;
+  out.state_version_ = version;
+  return out;
 }
 
 void ScoreLedger::merge(const ScoreLedger& share) {
   FAIRWAY_ASSERT(share.targets() == targets(), "a share of another stream");
   for (int64_t target = share.share_begin_; target < share.share_end_; ++target) {
-    const size_t at = index(target);
+    const size_t at = share.index(target);
     if (share.times_[at] > 0) write(target, {share.nll_[at], share.digest_[at]}, share.version_[at]);
   }
   events_.insert(events_.end(), share.events_.begin(), share.events_.end());
@@ -52,9 +62,9 @@ void ScoreLedger::merge(const ScoreLedger& share) {
 }
 
 void ScoreLedger::write(int64_t target, const TargetScore& score, int32_t version) {
+  FAIRWAY_ASSERT(target >= 1 && target <= targets(), "a target outside of the stream");
+  if (!in_share(target)) return broken(fmt::format("target {} belongs to another rank's share", target));
   const size_t at = index(target);
-  if (target < share_begin_ || target >= share_end_)
-    return broken(fmt::format("target {} belongs to another rank's share", target));
   if (times_[at] > 0) {
     broken(fmt::format("target {} was scored a second time", target));
     times_[at] = static_cast<uint8_t>(std::min(times_[at] + 1, 255));

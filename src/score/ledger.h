@@ -58,11 +58,14 @@ class ScoreLedger {
   static ScoreLedger unsafe_for_negative_control(std::span<const uint16_t> stream);
 
   std::span<const uint16_t> stream() const { return stream_; }
-  int64_t targets() const { return static_cast<int64_t>(nll_.size()); }  // T
+  int64_t targets() const { return stream_.empty() ? 0 : static_cast<int64_t>(stream_.size()) - 1; }  // T
 
   // Makes this the ledger of one rank: targets [begin, end) are its to score, those before are scored by the ranks before it
   // and count as scored, since no path leads back from this share to them. `version`: of the state where the share begins.
+  // Nothing is kept of targets outside.
   void take_share(int64_t begin, int64_t end, int32_t version);
+  // A new ledger of the same stream and kind that has taken such a share.
+  ScoreLedger share(int64_t begin, int64_t end, int32_t version) const;
   // Records and events of a share that follows all merged before it.
   void merge(const ScoreLedger& share);
   // A share of another process: what it has, and a new ledger of the same stream that becomes it.
@@ -74,7 +77,7 @@ class ScoreLedger {
   ScoredTokens unsafe_for_negative_control(int64_t begin, int64_t end) const;
   void updated(const ScoredTokens& used, UpdateScope scope);  // said after state has absorbed them
 
-  bool is_scored(int64_t target) const { return times_[index(target)] > 0; }
+  bool is_scored(int64_t target) const { return in_share(target) && times_[index(target)] > 0; }
   float nll(int64_t target) const { return nll_[index(target)]; }
   uint64_t digest(int64_t target) const { return digest_[index(target)]; }
   int32_t version(int64_t target) const { return version_[index(target)]; }
@@ -91,6 +94,8 @@ class ScoreLedger {
   const std::map<int64_t, std::vector<float>>& captures() const { return captures_; }
 
  private:
+  ScoreLedger(std::span<const uint16_t> stream, int64_t begin, int64_t end);
+  bool in_share(int64_t target) const { return target >= share_begin_ && target < share_end_; }
   size_t index(int64_t target) const;
   void write(int64_t target, const TargetScore& score, int32_t version);
   void broken(const std::string& sentence);
@@ -98,8 +103,8 @@ class ScoreLedger {
 
   std::span<const uint16_t> stream_;
   bool strict_ = true;
-  int64_t share_begin_ = 1, share_end_ = 0;  // targets [begin, end) are this ledger's; all of them but for a rank's
-  std::vector<float> nll_;
+  int64_t share_begin_, share_end_;  // targets [begin, end) are this ledger's; all of them but for a rank's
+  std::vector<float> nll_;           // of the share's targets, like the three below
   std::vector<uint64_t> digest_;
   std::vector<int32_t> version_;
   std::vector<uint8_t> times_;

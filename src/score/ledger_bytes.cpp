@@ -28,13 +28,12 @@ struct Header {
 std::string ScoreLedger::share_bytes() const {
   FAIRWAY_ASSERT(strict_ && captures_.empty(), "shares are of legal modes");
   const Header header{share_begin_, share_end_, scored_count_, static_cast<int64_t>(events_.size()), state_version_};
-  const auto first = static_cast<size_t>(share_begin_ - 1), count = static_cast<size_t>(share_end_ - share_begin_);
   std::string bytes;
   put(bytes, &header, 1);
-  put(bytes, nll_.data() + first, count);
-  put(bytes, digest_.data() + first, count);
-  put(bytes, version_.data() + first, count);
-  put(bytes, times_.data() + first, count);
+  put(bytes, nll_.data(), nll_.size());
+  put(bytes, digest_.data(), digest_.size());
+  put(bytes, version_.data(), version_.size());
+  put(bytes, times_.data(), times_.size());
   put(bytes, events_.data(), events_.size());
   return bytes;
 }
@@ -43,11 +42,10 @@ void ScoreLedger::take_share_bytes(std::string_view bytes) {
   Header header{};
   take(bytes, &header, 1);
   take_share(header.begin, header.end, header.version);
-  const auto first = static_cast<size_t>(share_begin_ - 1), count = static_cast<size_t>(share_end_ - share_begin_);
-  take(bytes, nll_.data() + first, count);
-  take(bytes, digest_.data() + first, count);
-  take(bytes, version_.data() + first, count);
-  take(bytes, times_.data() + first, count);
+  take(bytes, nll_.data(), nll_.size());
+  take(bytes, digest_.data(), digest_.size());
+  take(bytes, version_.data(), version_.size());
+  take(bytes, times_.data(), times_.size());
   events_.resize(static_cast<size_t>(header.events));
   take(bytes, events_.data(), events_.size());
   scored_count_ = header.scored;

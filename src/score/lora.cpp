@@ -4,12 +4,13 @@
 // Negative control: as published, longest document first. Every score comes before its update in the order of the queue, but
 // the queue, and so the weights and the warm A that score a document, depend on later text.
 #include <algorithm>
-#include <cstring>
 
+#include "autograd/tape.h"
 #include "base/rng.h"
 #include "score/adapter_learner.h"
 #include "score/documents.h"
 #include "score/learner.h"
+#include "score/merge_shares.h"
 #include "score/windowed.h"
 
 namespace fairway {
@@ -20,6 +21,12 @@ ScoreRecipe phase_recipe(ScoreRecipe score) {
   score.ttt = {.chunk = score.lora.phase_chunk, .lr = score.lora.phase_lr, .momentum = 0.9, .epochs = 1, .clip = 1.0};
   score.documents = true;
   return score;
+}
+
+std::unique_ptr<BoundProgram> copy_of(const Tensor& from, const Tensor& to) {
+  Tape tape;
+  tape.call(AccumulateScaled{.overwrite = true}, {tape.input("to", to), tape.input("from", from), Var{}});
+  return std::make_unique<BoundProgram>(std::move(tape).finish());
 }
 
 class LoraEvaluator final : public Evaluator {
@@ -34,27 +41,27 @@ class LoraEvaluator final : public Evaluator {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
     phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context);
+    lend_ = copy_of(params_->flat_values(), trained_->flat_values());
+    give_back_ = copy_of(trained_->flat_values(), params_->flat_values());
   }
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
-    model_.load(*params_);
-    learner_.begin_document();
+    load();
+    learner_.begin_document();  // the control's A is warm from here on
     const std::vector<DocumentRange> queue = queue_of(ledger.stream());
-    int64_t phase = 1;
-    for (size_t n = 0; n < queue.size(); ++n) {
-      for (; phase <= score_.lora.phases && static_cast<int64_t>(n) >= documents_before(phase); ++phase)
-        learn_phase(ledger, std::span(queue).first(n));
-      learner_.begin_document(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
-      for (int64_t first = queue[n].first; first < queue[n].end; first += score_.lora.chunk) {
-        score_chunk(ledger, queue[n], first, std::min(queue[n].end, first + score_.lora.chunk));
-        if (progress) progress(ledger.scored_count(), ledger.targets());
-      }
+    size_t done = 0;
+    for (int64_t phase = 1; phase <= score_.lora.phases; ++phase) {
+      const size_t before = std::min(queue.size(), static_cast<size_t>(documents_before(phase)));
+      score_documents(ledger, std::span(queue).subspan(done, before - done), progress);
+      done = before;
+      if (done < queue.size()) learn_phase(ledger, std::span(queue).first(done));
     }
+    score_documents(ledger, std::span(queue).subspan(done), progress);
   }
 
   // As if documents were as long as the context: a chunk's window is then half of it on average.
   double estimate(int64_t targets) override {
-    model_.load(*params_);
+    load();
     learner_.begin_document();
     Rng rng(1);
     std::vector<uint16_t> tokens(static_cast<size_t>(std::max(score_.context / 2, score_.lora.chunk)));
@@ -70,6 +77,49 @@ class LoraEvaluator final : public Evaluator {
   }
 
  private:
+  void load() {
+    model_.load(*params_);
+    context_.executor->to_device(params_->flat_values());
+  }
+
+  // Documents that know nothing of one another: ranks score runs of neighbours of about the same length, then each has all
+  // records. One document is one rank's, since each of its chunks needs the steps on those before.
+  void score_documents(ScoreLedger& ledger, std::span<const DocumentRange> documents, const ScoreProgress& progress) {
+    Communicator& comm = *context_.comm;
+    if (documents.empty()) return;
+    if (comm.size() == 1) return score_run(ledger, documents, progress);
+    const size_t begin = first_document_of(documents, comm.rank()), end = first_document_of(documents, comm.rank() + 1);
+    int32_t version = ledger.state_version();
+    for (const DocumentRange& document : documents.first(begin)) version += updates_of(document);
+    const auto target_of = [&](size_t n) { return n < documents.size() ? documents[n].first : documents.back().end; };
+    ScoreLedger own = ledger.share(target_of(begin), target_of(end), version);
+    const int64_t before = ledger.scored_count();
+    score_run(own, documents.subspan(begin, end - begin), [&](int64_t done, int64_t total) {
+      if (progress) progress(std::min(total, before + done * comm.size()), total);  // as if all were as quick
+    });
+    merge_shares(ledger, own, comm);
+  }
+
+  size_t first_document_of(std::span<const DocumentRange> documents, int64_t rank) const {
+    const int64_t all = documents.back().end - documents.front().first, wanted = all * rank / context_.comm->size();
+    size_t n = 0;
+    while (n < documents.size() && documents[n].first - documents.front().first < wanted) ++n;
+    return rank == context_.comm->size() ? documents.size() : n;
+  }
+  int32_t updates_of(const DocumentRange& document) const {
+    return static_cast<int32_t>((document.count() - 1) / score_.lora.chunk);
+  }
+
+  void score_run(ScoreLedger& ledger, std::span<const DocumentRange> documents, const ScoreProgress& progress) {
+    for (const DocumentRange& document : documents) {
+      learner_.begin_document(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
+      for (int64_t first = document.first; first < document.end; first += score_.lora.chunk) {
+        score_chunk(ledger, document, first, std::min(document.end, first + score_.lora.chunk));
+        if (progress) progress(ledger.scored_count(), ledger.targets());
+      }
+    }
+  }
+
   std::vector<DocumentRange> queue_of(std::span<const uint16_t> stream) const {
     std::vector<DocumentRange> queue = document_ranges(stream, model_.recipe.model.bos);
     if (sorted_)
@@ -82,14 +132,14 @@ class LoraEvaluator final : public Evaluator {
   // All weights on every document scored so far, with a new optimizer.
   void learn_phase(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
     if (documents.empty()) return;
-    std::memcpy(trained_->flat_values().data, params_->flat_values().data, params_->flat_values().spec.bytes());
+    context_.executor->run(*lend_);
     phases_->reset();
     if (sorted_) {
       learn_documents(ledger, documents);
     } else {
       learn_stream(ledger, documents.back().end);
     }
-    std::memcpy(params_->flat_values().data, trained_->flat_values().data, params_->flat_values().spec.bytes());
+    context_.executor->run(*give_back_);
   }
 
   // Chunks of the stream before target `end`; the last one is left out.
@@ -145,6 +195,7 @@ class LoraEvaluator final : public Evaluator {
   AdapterLearner learner_;
   std::shared_ptr<ParamStore> trained_;  // the weights with gradients, where there are phases
   std::unique_ptr<ChunkLearner> phases_;
+  std::unique_ptr<BoundProgram> lend_, give_back_;  // weights to those that learn, and back
 };
 
 }  // namespace

@@ -1,13 +1,10 @@
 #include "score/sgd.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
+#include "autograd/tape.h"
+#include "base/error.h"
 
 namespace fairway {
 namespace {
-
-constexpr int64_t kPiece = 1 << 16;
 
 // How many of the first axis's slices belong to one block: banks of query and output hold two for each layer.
 bool is_frozen(const ParamInfo& info, int64_t slice, const ModelRecipe& model, int64_t blocks, FreezeSemantics semantics) {
@@ -38,47 +35,46 @@ std::vector<FlatRange> trainable_ranges(const ParamStore& params, const ModelRec
   return out;
 }
 
-MaskedSgd::MaskedSgd(ParamStore& params, const std::vector<FlatRange>& trainable, double momentum, double clip,
-                     ThreadPool& pool)
-    : params_(&params),
-      momentum_(momentum),
-      clip_(clip),
-      pool_(&pool),
-      buffer_(static_cast<size_t>(params.flat_values().numel())) {
-  for (const FlatRange& range : trainable)
-    for (int64_t at = range.begin; at < range.end; at += kPiece) pieces_.push_back({at, std::min(range.end, at + kPiece)});
+MaskedSgd::MaskedSgd(const ParamStore& params, const Tensor& gradient, const std::vector<FlatRange>& trainable,
+                     const Settings& settings, Executor& executor)
+    : executor_(&executor),
+      state_("momentum", align_up(params.flat_values().spec.bytes()) + align_up(trainable.size() * sizeof(double)) + 1024) {
+  const Tensor value = params.flat_values();
+  FAIRWAY_ASSERT(gradient.numel() == value.numel(), "a gradient of another model");
+  buffer_ = state_.make("momentum", value.spec);
+  rate_ = state_.make("learning rate", {{1}, DType::f64});
+  const Tensor totals = state_.make("squared norms", {{static_cast<int64_t>(trainable.size())}, DType::f64});
+  const Tensor clip = state_.make("clip", {{2}, DType::f64});
+  Tape zero;
+  zero.call(Fill{}, {zero.input("momentum", buffer_)});
+  zero_ = std::make_unique<BoundProgram>(std::move(zero).finish());
+
+  Tape tape;
+  tape.scope("sgd");
+  const auto part = [&](const char* name, const Tensor& whole, const FlatRange& range) {
+    return tape.input(name, make_view(whole.as<float>() + range.begin, {{range.end - range.begin}, DType::f32}));
+  };
+  const Var sums = tape.input("squared norms", totals), coefficient = tape.input("clip", clip);
+  if (settings.clip > 0) {
+    for (size_t i = 0; i < trainable.size(); ++i)
+      tape.call(SumSquares{.slot = static_cast<int64_t>(i)}, {part("gradient", gradient, trainable[i]), sums});
+  }
+  tape.call(ClipCoefficient{.max_norm = settings.clip}, {sums, coefficient});
+  for (const FlatRange& range : trainable) {
+    const Var momentum = part("momentum", buffer_, range);
+    tape.call(AccumulateScaled{.factor = settings.momentum, .overwrite = true}, {momentum, momentum, Var{}});
+    tape.call(AccumulateScaled{}, {momentum, part("gradient", gradient, range), coefficient});
+    tape.call(AccumulateScaled{.factor = -1}, {part("weights", value, range), momentum, tape.input("rate", rate_)});
+  }
+  step_ = std::make_unique<BoundProgram>(std::move(tape).finish());
 }
 
-void MaskedSgd::reset() { std::fill(buffer_.begin(), buffer_.end(), 0.0f); }
-
-void MaskedSgd::clear_gradients() { std::memset(params_->flat_grads().data, 0, params_->flat_grads().spec.bytes()); }
+void MaskedSgd::reset() { executor_->run(*zero_); }
 
 void MaskedSgd::step(double learning_rate) {
-  const float* gradient = params_->flat_grads().as<float>();
-  float* value = params_->flat_values().as<float>();
-  const auto count = static_cast<int64_t>(pieces_.size());
-  double coefficient = 1;
-  if (clip_ > 0) {
-    std::vector<double> squares(pieces_.size());
-    pool_->parallel_for(count, [&](int64_t piece) {
-      double sum = 0;
-      for (int64_t i = pieces_[static_cast<size_t>(piece)].begin; i < pieces_[static_cast<size_t>(piece)].end; ++i)
-        sum += static_cast<double>(gradient[i]) * static_cast<double>(gradient[i]);
-      squares[static_cast<size_t>(piece)] = sum;
-    });
-    double total = 0;
-    for (const double sum : squares) total += sum;
-    coefficient = std::min(1.0, clip_ / (std::sqrt(total) + 1e-6));
-  }
-  const auto scale = static_cast<float>(coefficient), keep = static_cast<float>(momentum_);
-  const auto rate = static_cast<float>(learning_rate);
-  pool_->parallel_for(count, [&](int64_t piece) {
-    for (int64_t i = pieces_[static_cast<size_t>(piece)].begin; i < pieces_[static_cast<size_t>(piece)].end; ++i) {
-      float& momentum = buffer_[static_cast<size_t>(i)];
-      momentum = keep * momentum + scale * gradient[i];
-      value[i] -= rate * momentum;
-    }
-  });
+  *rate_.as<double>() = learning_rate;
+  executor_->to_device(rate_);
+  executor_->run(*step_);
 }
 
 }  // namespace fairway

@@ -1,10 +1,11 @@
 // SGD with momentum on the parts of a parameter store that may learn (scoring spec §2.5): the gradient is clipped as a whole,
-// buf = μ·buf + g, w −= lr·buf.
+// buf = μ·buf + g, w −= lr·buf. Recorded as programs, so that on a device nothing but the learning rate comes from the host.
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "autograd/executor.h"
 #include "params/param_store.h"
 
 namespace fairway {
@@ -19,17 +20,21 @@ std::vector<FlatRange> trainable_ranges(const ParamStore& params, const ModelRec
 
 class MaskedSgd {
  public:
-  MaskedSgd(ParamStore& params, const std::vector<FlatRange>& trainable, double momentum, double clip, ThreadPool& pool);
+  struct Settings {
+    double momentum = 0;
+    double clip = 0;  // 0: none
+  };
+  // `gradient` lies as the store's flat values do.
+  MaskedSgd(const ParamStore& params, const Tensor& gradient, const std::vector<FlatRange>& trainable, const Settings& settings,
+            Executor& executor);
   void reset();  // momentum to zero
-  void clear_gradients();
   void step(double learning_rate);
 
  private:
-  ParamStore* params_;
-  std::vector<FlatRange> pieces_;  // of bounded size, so that work splits the same way on any number of threads
-  double momentum_, clip_;
-  ThreadPool* pool_;
-  std::vector<float> buffer_;
+  Executor* executor_;
+  Arena state_;
+  Tensor buffer_, rate_;
+  std::unique_ptr<BoundProgram> zero_, step_;
 };
 
 }  // namespace fairway

@@ -2,6 +2,7 @@
 // lie in the prefix of every scored target, then thrown away. Carried: one offset learns from each segment after its score.
 #include <algorithm>
 
+#include "comm/share_bytes.h"
 #include "score/offset_evaluator.h"
 
 namespace fairway {
@@ -21,6 +22,12 @@ class SlotEvaluator final : public OffsetEvaluator {
   SlotEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
       : OffsetEvaluator(scored_model, score_settings, score_context, slot_shape(score_settings)) {}
 
+  void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
+    if (context().comm->size() == 1) return OffsetEvaluator::run(ledger, progress);
+    FAIRWAY_ASSERT(slot().carried, "offsets of windows are shared out by run_share()");
+    run_in_turns(ledger, progress);
+  }
+
  private:
   const SlotRecipe& slot() const { return settings().score.slot; }
 
@@ -31,6 +38,46 @@ class SlotEvaluator final : public OffsetEvaluator {
       score_shifted(ledger, at, windows[i], runner);
       if (slot().carried) fit_on(ledger.scored(windows[i].first, windows[i].end), ledger, at, windows[i], runner);
     }
+  }
+
+  // Ranks run the model on a batch of windows each, at the same time. Then the offset goes from rank to rank: each scores its
+  // windows, fits on them and hands its records and the offset to all. Only the forward passes are shared out; they depend on
+  // no state, while every fit needs the one before it.
+  void run_in_turns(ScoreLedger& ledger, const ScoreProgress& progress) {
+    Communicator& comm = *context().comm;
+    start();
+    const WindowPlan plan = plan_of(ledger.targets());
+    const int64_t count = plan.count(), batch = runner().batch(), ranks = comm.size();
+    score_windows(ledger, 0, std::min<int64_t>(1, count), {});  // by every rank: nothing is learned from it
+    std::vector<ScoreWindow> windows;
+    for (int64_t round = 1; round < count; round += ranks * batch) {
+      const auto begin_of = [&](int64_t rank) { return std::min(count, round + rank * batch); };
+      const int64_t begin = begin_of(comm.rank()), end = begin_of(comm.rank() + 1);
+      if (begin < end) forward(ledger, begin, end, windows);
+      for (int rank = 0; rank < ranks && begin_of(rank) < begin_of(rank + 1); ++rank)
+        take_turn(ledger, plan.at(begin_of(rank)).first, plan.at(begin_of(rank + 1) - 1).end, rank, windows);
+      if (progress) progress(ledger.scored_count(), ledger.targets());
+    }
+  }
+
+  // Rank `rank` scores targets [first, end), those of its windows.
+  void take_turn(ScoreLedger& ledger, int64_t first, int64_t end, int rank, std::span<const ScoreWindow> windows) {
+    Communicator& comm = *context().comm;
+    ScoreLedger share = ledger.share(first, end, ledger.state_version());
+    std::string records, state;
+    if (rank == comm.rank()) {
+      finish_batch(share, windows, runner());
+      records = share.share_bytes();
+      state = offset().state();
+    }
+    share_bytes(comm, records, rank);
+    share_bytes(comm, state, rank);
+    if (rank != comm.rank()) {
+      share = ledger.share(1, 1, 0);
+      share.take_share_bytes(records);
+      offset().take_state(state);
+    }
+    ledger.merge(share);
   }
 
   void fit_before(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+
+#include "base/error.h"
 
 namespace fairway {
 namespace {
@@ -80,6 +83,25 @@ void SlotOffset::reset() {
   for (auto* part : {&delta_, &m_, &v_}) part->assign(static_cast<size_t>(width_), 0.0f);
   shift_.assign(static_cast<size_t>(vocab_), 0.0f);
   steps_ = 0;
+}
+
+std::string SlotOffset::state() const {
+  std::string bytes(reinterpret_cast<const char*>(&steps_), sizeof steps_);
+  for (const auto* part : {&delta_, &m_, &v_})
+    bytes.append(reinterpret_cast<const char*>(part->data()), part->size() * sizeof(float));
+  return bytes;
+}
+
+void SlotOffset::take_state(std::string_view bytes) {
+  const size_t size = delta_.size() * sizeof(float);
+  FAIRWAY_ASSERT(bytes.size() == sizeof steps_ + 3 * size, "the state of another model's offset");
+  std::memcpy(&steps_, bytes.data(), sizeof steps_);
+  bytes.remove_prefix(sizeof steps_);
+  for (auto* part : {&delta_, &m_, &v_}) {
+    std::memcpy(part->data(), bytes.data(), size);
+    bytes.remove_prefix(size);
+  }
+  refresh();
 }
 
 void SlotOffset::refresh() {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -29,6 +31,10 @@ class SlotOffset {
 
   // The target's score under z(u, δ).
   TargetScore score(const SlotRow& row, std::vector<float>* copy) const;
+
+  // Everything that the next steps and scores depend on, for another rank to go on with.
+  std::string state() const;
+  void take_state(std::string_view bytes);
 
   std::span<float> delta() { return delta_; }
   void refresh();  // after delta() was changed by hand

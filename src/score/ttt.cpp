@@ -1,5 +1,7 @@
 // Test-time training by chunks (scoring spec §2.5): score all windows of a chunk, then learn from it; weights and momentum go
-// on for the whole stream. A window belongs to the chunk of its first scored position.
+// on for the whole stream. A window belongs to the chunk of its first scored position. Ranks go through the chunks in step:
+// they share a chunk's windows, exchange the scores, then share the sequences that are learned; nobody learns before all have
+// scored.
 #include <algorithm>
 
 #include "score/learner.h"
@@ -23,7 +25,7 @@ class TttEvaluator final : public WindowedEvaluator {
     for (int64_t chunk = 0; next < windows; ++chunk) {
       const int64_t end = first_window_after(ledger.targets(), (chunk + 1) * ttt().chunk, next, windows);
       if (train_first) learn(ledger, chunk);
-      score_windows(ledger, next, end, progress);
+      score_together(ledger, next, end, progress);
       if (!train_first) learn(ledger, chunk);
       next = end;
     }
@@ -56,8 +58,9 @@ class TttEvaluator final : public WindowedEvaluator {
     const ScoredTokens tokens = settings().control == NegativeControl::ttt_train_first
                                     ? ledger.unsafe_for_negative_control(first, end)
                                     : ledger.scored(first, end);
-    const double seconds = seconds_of([&] { learner_.learn(tokens, cosine_rate(ttt().lr, chunk, chunks)); });
-    count_learning({tokens.count() * ttt().epochs, seconds});
+    int64_t learned = 0;
+    const double seconds = seconds_of([&] { learned = learner_.learn(tokens, cosine_rate(ttt().lr, chunk, chunks)); });
+    count_learning({learned, seconds});
     ledger.updated(tokens, UpdateScope::stream);
   }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/rng.h"
+#include "score/merge_shares.h"
 
 namespace fairway {
 namespace {
@@ -54,6 +55,7 @@ WindowPlan WindowedEvaluator::plan_of(int64_t targets) const { return {targets, 
 void WindowedEvaluator::start() {
   cost_ = {};
   model_.load(*params_);
+  context_.executor->to_device(params_->flat_values());
   reset();
 }
 
@@ -80,24 +82,40 @@ void WindowedEvaluator::run_share(ScoreLedger& ledger, int64_t rank, int64_t ran
 
 void WindowedEvaluator::begin_share(ScoreLedger& ledger, int64_t first, int64_t end) { ledger.take_share(first, end, 0); }
 
-void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
+WindowRunner& WindowedEvaluator::forward(const ScoreLedger& ledger, int64_t begin, int64_t end,
+                                         std::vector<ScoreWindow>& windows) {
+  WindowRunner& runner = begin == 0 && first_ ? *first_ : *rest_;
   const WindowPlan plan = plan_of(ledger.targets());
+  windows.clear();
+  for (int64_t k = begin; k < std::min(end, begin + runner.batch()); ++k) windows.push_back(plan.at(k));
+  cost_.forward.seconds += seconds_of([&] { runner.run(ledger.stream(), windows); });
+  cost_.forward.tokens += runner.batch() * settings_.score.context;
+  return runner;
+}
+
+void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
   std::vector<ScoreWindow> batch;
-  for (int64_t k = begin; k < end;) {
-    WindowRunner& runner = k == 0 && first_ ? *first_ : *rest_;
-    const int64_t count = std::min(runner.batch(), end - k);
-    batch.clear();
-    for (int64_t i = 0; i < count; ++i) batch.push_back(plan.at(k + i));
-    cost_.forward.seconds += seconds_of([&] { runner.run(ledger.stream(), batch); });
-    cost_.forward.tokens += runner.batch() * settings_.score.context;
+  for (int64_t k = begin; k < end; k += static_cast<int64_t>(batch.size())) {
+    const WindowRunner& runner = forward(ledger, k, end, batch);
     if (k == 0 && first_) {
       score_window(ledger, 0, batch.front(), runner);
     } else {
       finish_batch(ledger, batch, runner);
     }
-    k += count;
     if (progress) progress(ledger.scored_count(), ledger.targets());
   }
+}
+
+void WindowedEvaluator::score_together(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
+  Communicator& comm = *context_.comm;
+  if (comm.size() == 1) return score_windows(ledger, begin, end, progress);
+  const WindowPlan plan = plan_of(ledger.targets());
+  const WindowShare share = share_of_windows(end - begin, comm.rank(), comm.size());
+  const auto first_of = [&](int64_t k) { return k < plan.count() ? plan.at(k).first : ledger.targets() + 1; };
+  ScoreLedger own = ledger.share(first_of(begin + share.begin), first_of(begin + share.end), ledger.state_version());
+  score_windows(own, begin + share.begin, begin + share.end, {});
+  merge_shares(ledger, own, comm);
+  if (progress) progress(ledger.scored_count(), ledger.targets());
 }
 
 void WindowedEvaluator::finish_batch(ScoreLedger& ledger, std::span<const ScoreWindow> windows, const WindowRunner& runner) {

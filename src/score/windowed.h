@@ -28,6 +28,11 @@ class WindowedEvaluator : public Evaluator {
   void count_learning(const ScoreCost::Part& part);
   void start();  // weights as they were loaded, no state
   void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
+  // The same by all ranks of the context: each scores a run of neighbours, then each has all records. Nothing that the scores
+  // depend on may change meanwhile. Collective.
+  void score_together(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
+  // The model on windows [begin, end), at most a batch; none of them is the stream's first unless it is alone.
+  WindowRunner& forward(const ScoreLedger& ledger, int64_t begin, int64_t end, std::vector<ScoreWindow>& windows);
   WindowPlan plan_of(int64_t targets) const;
   virtual void reset() {}  // state of the mode, before a run
   // Gives the ledger its share and makes the state that scoring everything before it would leave.

@@ -213,8 +213,19 @@ TEST_F(Ranks, ScoresDoNotDependOnThem) {
   const std::string run = scratch_ / "straight";
   straight(6);
   const Args extra{"--data", scratch_ / "data", "--stride", "16", "--json", "--out", scratch_ / "scored"};
-  for (const char* mode : {"plain", "sliding", "slot", "ngram", "ttt"}) {
-    Args command{"score", run, "--mode", mode};
+  const std::vector<Args> modes{{"plain"},
+                                {"sliding"},
+                                {"slot"},
+                                {"slot", "--set", "score.slot.carried=true"},
+                                {"ngram"},
+                                {"ttt", "--set", "score.ttt.chunk=512"},
+                                {"lora-ttt"},
+                                {"lora-ttt", "--set", "score.lora.phases=1", "--set", "score.lora.phase_documents=2", "--set",
+                                 "score.lora.phase_chunk=256"},
+                                {"slot-published"}};
+  for (const Args& mode : modes) {
+    Args command{"score", run, "--mode"};
+    command.insert(command.end(), mode.begin(), mode.end());
     command.insert(command.end(), extra.begin(), extra.end());
     std::string want;
     for (int count : {1, 2, 4}) {
@@ -227,7 +238,7 @@ TEST_F(Ranks, ScoresDoNotDependOnThem) {
       for (const char* timed : {"seconds", "sha256", "score"}) receipt.erase(timed);
       const std::string told = result.dump() + receipt.dump();
       if (want.empty()) want = told;
-      EXPECT_EQ(told, want) << mode << " on " << count << " ranks";
+      EXPECT_EQ(told, want) << testing::PrintToString(mode) << " on " << count << " ranks";
     }
   }
 }

@@ -37,7 +37,7 @@ const std::map<std::string, Names> kMayInclude{
     {"golden", {"train", "model", "autograd", "optim", "average", "params", "ops", "tensor", "recipe"}},
     {"quant", {"tensor", "ops", "params", "autograd", "comm", "data", "recipe"}},
     {"artifact", {"tensor", "params", "comm", "quant", "recipe"}},
-    {"score", {"artifact", "quant", "model", "autograd", "optim", "params", "ops", "tensor", "recipe", "tokenizer"}},
+    {"score", {"artifact", "quant", "comm", "model", "autograd", "optim", "params", "ops", "tensor", "recipe", "tokenizer"}},
     {"generate", {"score", "quant", "model", "autograd", "params", "ops", "ops/cpu", "tensor", "recipe", "tokenizer"}},
     {"calibrate",
      {"generate", "score", "quant", "model", "autograd", "comm", "data", "params", "ops", "tensor", "recipe", "tokenizer"}},

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "comm/thread_ranks.h"
 #include "score/metric.h"
 #include "score/tiny_score.h"
 #include "score/windows.h"
@@ -85,6 +86,35 @@ TEST_P(ShareTest, SharesOfRanksMergeToTheWhole) {
   }
 }
 
+class TogetherTest : public EvaluatorTest {};
+
+// Ranks that go through the stream together, of numbers that divide the groups of a step and of others.
+TEST_P(TogetherTest, RanksWriteTheLedgerOfOneProcess) {
+  ASSERT_FALSE(can_share(settings_));
+  for (const int64_t targets : {40, 517, 1200}) {
+    const std::vector<uint16_t> stream = tiny_stream(targets);
+    const ScoreLedger truth = score(model_, settings_, stream);
+    for (const int ranks : {2, 3, 4, 8, 9}) {
+      ThreadRanks(ranks).run([&](Communicator& comm) {
+        Machine machine(comm.rank() % 2 + 1);
+        ScoreContext context = machine.context();
+        context.comm = &comm;
+        ScoreLedger ledger(stream);
+        const auto evaluator = make_evaluator(model_, settings_, context);
+        evaluator->run(ledger, {});
+        EXPECT_TRUE(ledger.complete()) << ranks;
+        EXPECT_TRUE(same_records(truth, ledger, targets + 1)) << comm.rank() << " of " << ranks << ", " << targets;
+        for (int64_t target = 1; target <= targets; ++target) ASSERT_EQ(truth.version(target), ledger.version(target));
+        ASSERT_EQ(truth.events().size(), ledger.events().size());
+        for (size_t i = 0; i < truth.events().size(); ++i) {
+          EXPECT_EQ(truth.events()[i].begin, ledger.events()[i].begin);
+          EXPECT_EQ(truth.events()[i].version_after, ledger.events()[i].version_after);
+        }
+      });
+    }
+  }
+}
+
 TEST_P(EvaluatorTest, LaterTokensChangeNoBit) {
   const std::vector<uint16_t> stream = tiny_stream(400);
   settings_.schedule_targets = 400;
@@ -116,6 +146,12 @@ INSTANTIATE_TEST_SUITE_P(Modes, ShareTest,
                          testing::Values(Case{"plain", ScoreMode::plain}, Case{"sliding", ScoreMode::sliding},
                                          Case{"documents", ScoreMode::sliding, false, true}, Case{"slot", ScoreMode::slot},
                                          Case{"ngram", ScoreMode::ngram}),
+                         [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Modes, TogetherTest,
+                         testing::Values(Case{"carried", ScoreMode::slot, true}, Case{"ttt", ScoreMode::ttt},
+                                         Case{"ttt_documents", ScoreMode::ttt, false, true}, Case{"lora", ScoreMode::lora_ttt},
+                                         Case{"phases", ScoreMode::lora_ttt, false, false, false, 2}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Shares, StateThatGoesThroughTheStreamIsNotShared) {

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "comm/thread_ranks.h"
 #include "score/learner.h"
 #include "score/metric.h"
 #include "score/tiny_score.h"
@@ -65,8 +66,9 @@ TEST(Ttt, AsPublishedOnlyTheVectorsOfFrozenBlocksStay) {
 TEST(Ttt, ClippedStepsAreNoLongerThanTheLimit) {
   Recipe recipe = tiny_recipe();
   ParamStore params(parameter_table(recipe), ParamStore::Gradients::kept);
-  ThreadPool pool(2);
-  MaskedSgd sgd(params, trainable_ranges(params, recipe.model, 0, FreezeSemantics::intent), 0.9, 1.0, pool);
+  Machine machine(2);
+  MaskedSgd sgd(params, params.flat_grads(), trainable_ranges(params, recipe.model, 0, FreezeSemantics::intent), {0.9, 1.0},
+                *machine.executor);
   float* gradient = params.flat_grads().as<float>();
   std::fill_n(gradient, params.flat_grads().numel(), 3.0f);
   const std::vector<float> start(params.flat_values().as<float>(),
@@ -78,6 +80,36 @@ TEST(Ttt, ClippedStepsAreNoLongerThanTheLimit) {
     squares += step * step;
   }
   EXPECT_NEAR(squares, 1.0, 1e-4);
+}
+
+// Weights after an epoch of two steps, 32 sequences and five: groups of several, of one and of none.
+std::vector<float> learned_weights(const Recipe& recipe, int threads, Communicator& comm) {
+  const ScoredModel model = tiny_model(recipe);
+  auto params = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::kept);
+  model.load(*params);
+  Machine machine(threads);
+  ScoreContext context = machine.context();
+  context.comm = &comm;
+  ChunkLearner learner(model, params, recipe.score, context);
+  constexpr int64_t kTargets = 37 * 16;
+  const std::vector<uint16_t> stream = tiny_stream(kTargets);
+  ScoreLedger ledger(stream);
+  ledger.score(1, std::vector<TargetScore>(kTargets));
+  learner.learn(ledger.scored(1, kTargets + 1), 0.1);
+  const float* values = params->flat_values().as<float>();
+  return {values, values + params->flat_values().numel()};
+}
+
+TEST(Ttt, LearnedWeightsDoNotDependOnRanksAndThreads) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.context = 16;
+  recipe.score.ttt.epochs = 1;
+  const std::vector<float> want = learned_weights(recipe, 1, single_process());
+  for (const int threads : {2, 3, 8}) EXPECT_TRUE(learned_weights(recipe, threads, single_process()) == want) << threads;
+  for (const int ranks : {2, 4, 5})
+    ThreadRanks(ranks).run([&](Communicator& comm) {
+      EXPECT_TRUE(learned_weights(recipe, 1 + comm.rank() % 2, comm) == want) << comm.rank() << " of " << ranks;
+    });
 }
 
 TEST(Ttt, LearningLowersTheLossAndEveryRunStartsAnew) {

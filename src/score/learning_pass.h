@@ -1,0 +1,45 @@
+// One forward and backward pass over a few sequences of L tokens that adds to a gradient of its own (scoring spec §2.5). The
+// weights are shared; several passes may run at the same time if their gradients and activations lie apart.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "score/evaluator.h"
+#include "score/sgd.h"
+
+namespace fairway {
+
+struct LearningSequence {
+  std::span<const uint16_t> inputs, targets;  // one shorter than L is repeated until it fills a row
+};
+
+class LearningPass {
+ public:
+  struct Shape {
+    int64_t rows = 1, length = 0;
+    bool documents = false;  // attention begins at the last document start
+  };
+  // Gradients go to `gradient`, laid out as the store's flat gradients; those outside of `trainable` are not made at all.
+  LearningPass(const ScoredModel& model, const ParamStore& params, const Shape& shape, const Tensor& gradient,
+               std::span<const FlatRange> trainable);
+
+  size_t activation_bytes() const { return program_.arena_bytes; }
+  void bind(Arena& activations);  // once, before the first run
+  int64_t rows() const { return shape_.rows; }
+  // Adds share·d(mean loss). The sequences are as many as rows.
+  void run(std::span<const LearningSequence> sequences, double share, Executor& executor);
+
+ private:
+  void fill(int64_t row, const LearningSequence& sequence);
+
+  Shape shape_;
+  int32_t bos_;
+  std::unique_ptr<Arena> io_;
+  ModelInputs inputs_;
+  Program program_;  // until it is bound
+  std::unique_ptr<BoundProgram> bound_;
+};
+
+}  // namespace fairway
