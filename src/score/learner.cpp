@@ -1,6 +1,7 @@
 #include "score/learner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numbers>
 
@@ -13,12 +14,18 @@ namespace fairway {
 struct ChunkLearner::Group {
   std::unique_ptr<LearningPass> many, one;
   std::unique_ptr<BoundProgram> zero;
+  std::unique_ptr<Arena> activations;  // its own where it can be prepared, else those of its lane's first group
+
+  size_t activation_bytes() const { return std::max(one->activation_bytes(), many ? many->activation_bytes() : 0); }
+  void bind(Arena& arena) const {
+    one->bind(arena);
+    if (many) many->bind(arena);
+  }
 };
 
-// What works through neighbouring groups: its activations and, beside others, an executor of its own.
+// What works through neighbouring groups; beside others, with an executor of its own.
 struct ChunkLearner::Lane {
   size_t begin = 0, end = 0;  // groups
-  std::unique_ptr<Arena> activations;
   std::unique_ptr<Queue> queue;
   std::unique_ptr<Executor> executor;
 };
@@ -61,19 +68,18 @@ void ChunkLearner::make_groups(const ScoredModel& model, const ParamStore& param
 void ChunkLearner::make_lanes() {
   constexpr size_t kMostBytes = size_t{4} << 30;
   if (groups_.empty()) return;
-  const auto bytes_of = [](const std::unique_ptr<LearningPass>& pass) { return pass ? pass->activation_bytes() : 0; };
-  const size_t bytes = std::max(bytes_of(groups_.front().one), bytes_of(groups_.front().many));
+  const size_t bytes = groups_.front().activation_bytes(), fit = kMostBytes / bytes;
   const auto threads = static_cast<size_t>(context_.pool->threads());
   const bool on_device = context_.executor->stream() != nullptr;
-  const size_t count = on_device ? 1 : std::clamp<size_t>(kMostBytes / bytes, 1, std::min(threads, groups_.size()));
+  can_prepare_ = !on_device && context_.comm->size() == 1 && fit >= groups_.size();
+  const size_t count = on_device ? 1 : std::clamp<size_t>(fit, 1, std::min(threads, groups_.size()));
   for (size_t i = 0; i < count; ++i) {
     Lane& lane = lanes_.emplace_back();
     lane.begin = groups_.size() * i / count;
     lane.end = groups_.size() * (i + 1) / count;
-    lane.activations = std::make_unique<Arena>("learning", bytes);
     for (size_t group = lane.begin; group < lane.end; ++group) {
-      groups_[group].one->bind(*lane.activations);
-      if (groups_[group].many) groups_[group].many->bind(*lane.activations);
+      if (can_prepare_ || group == lane.begin) groups_[group].activations = std::make_unique<Arena>("learning", bytes);
+      groups_[group].bind(*groups_[can_prepare_ ? group : lane.begin].activations);
     }
     if (count == 1) break;
     lane.queue = std::make_unique<Queue>(static_cast<int>(threads / count));
@@ -81,48 +87,116 @@ void ChunkLearner::make_lanes() {
   }
 }
 
+size_t ChunkLearner::sequences_in(size_t group, size_t batch) const {
+  return group_range(batch, sum_.first_group() + static_cast<int64_t>(group)).count();
+}
+
+LearningPass* ChunkLearner::only_pass(size_t at, size_t batch) const {
+  const Group& group = groups_[at];
+  const size_t count = sequences_in(at, batch);
+  if (count == 1) return group.one.get();
+  return group.many && count == static_cast<size_t>(group.many->rows()) ? group.many.get() : nullptr;
+}
+
 void ChunkLearner::run_group(size_t at, std::span<const LearningSequence> batch, Executor& executor) {
   Group& group = groups_[at];
   const GroupRange range = group_range(batch.size(), sum_.first_group() + static_cast<int64_t>(at));
+  const auto share_of = [&](size_t rows) { return static_cast<double>(rows) / static_cast<double>(batch.size()); };
   executor.run(*group.zero);
-  for (auto own = batch.subspan(range.begin, range.count()); !own.empty();) {
+  auto own = batch.subspan(range.begin, range.count());
+  if (!prepared_.empty()) {
+    if (!own.empty()) only_pass(at, batch.size())->backward(share_of(own.size()), executor);
+    return;
+  }
+  while (!own.empty()) {
     LearningPass& pass = group.many && static_cast<int64_t>(own.size()) >= group.many->rows() ? *group.many : *group.one;
     const auto rows = static_cast<size_t>(pass.rows());
-    pass.run(own.first(rows), static_cast<double>(rows) / static_cast<double>(batch.size()), executor);
+    pass.run(own.first(rows), share_of(rows), executor);
     own = own.subspan(rows);
   }
 }
 
-int64_t ChunkLearner::add_gradients(std::span<const LearningSequence> batch) {
-  size_t own = 0, busy = 0;
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    const size_t count = group_range(batch.size(), sum_.first_group() + static_cast<int64_t>(i)).count();
-    own += count;
-    busy += count > 0 ? 1 : 0;
-  }
+// Each lane's groups on a thread of its own, unless too few groups have something to do. Groups with activations of their own
+// go to the lane that is free.
+void ChunkLearner::over_groups(size_t batch, const std::function<void(size_t group, Executor&)>& work) {
+  size_t busy = 0;
+  for (size_t group = 0; group < groups_.size(); ++group) busy += sequences_in(group, batch) > 0 ? 1 : 0;
   if (lanes_.size() > 1 && busy >= lanes_.size()) {
+    std::atomic<size_t> next = 0;
     context_.pool->parallel_for(static_cast<int64_t>(lanes_.size()), [&](int64_t i) {
       const Lane& lane = lanes_[static_cast<size_t>(i)];
-      for (size_t group = lane.begin; group < lane.end; ++group) run_group(group, batch, *lane.executor);
+      for (size_t group = lane.begin; group < lane.end && !can_prepare_; ++group) work(group, *lane.executor);
+      for (size_t group; can_prepare_ && (group = next++) < groups_.size();) work(group, *lane.executor);
     });
   } else {
-    for (size_t group = 0; group < groups_.size(); ++group) run_group(group, batch, *context_.executor);
+    for (size_t group = 0; group < groups_.size(); ++group) work(group, *context_.executor);
   }
+}
+
+int64_t ChunkLearner::add_gradients(std::span<const LearningSequence> batch) {
+  over_groups(batch.size(), [&](size_t group, Executor& executor) { run_group(group, batch, executor); });
+  size_t own = 0;
+  for (size_t group = 0; group < groups_.size(); ++group) own += sequences_in(group, batch.size());
   return static_cast<int64_t>(own);
+}
+
+int64_t ChunkLearner::prepare(std::span<const uint16_t> tokens) {
+  prepared_ = {};
+  if (!can_prepare_) return 0;
+  std::vector<LearningSequence> batch = sequences_of(tokens.first(tokens.size() - 1), tokens.subspan(1));
+  batch.resize(std::min(batch.size(), static_cast<size_t>(ttt_.batch)));
+  const auto fits = [&](size_t group) { return sequences_in(group, batch.size()) == 0 || only_pass(group, batch.size()); };
+  for (size_t group = 0; group < groups_.size(); ++group)
+    if (!fits(group)) return 0;
+  over_groups(batch.size(), [&](size_t group, Executor& executor) {
+    const GroupRange range = group_range(batch.size(), static_cast<int64_t>(group));
+    const auto own = std::span<const LearningSequence>(batch).subspan(range.begin, range.count());
+    if (!own.empty()) only_pass(group, batch.size())->forward(own, executor);
+  });
+  prepared_ = tokens.first(batch.size() * static_cast<size_t>(length_));
+  return static_cast<int64_t>(batch.size());
+}
+
+std::pair<const LearningPass*, int64_t> ChunkLearner::place_of(int64_t sequence, int64_t position) const {
+  const size_t batch = prepared_.size() / static_cast<size_t>(length_);
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const GroupRange range = group_range(batch, static_cast<int64_t>(group));
+    const int64_t row = sequence - static_cast<int64_t>(range.begin);
+    if (row < static_cast<int64_t>(range.count())) return {only_pass(group, batch), row * length_ + position};
+  }
+  FAIRWAY_ASSERT(false, "a sequence that was not prepared");
+}
+
+Distribution ChunkLearner::distribution(int64_t sequence, int64_t position) const {
+  const auto [pass, row] = place_of(sequence, position);
+  return pass->distribution(row);
+}
+
+double ChunkLearner::nll(int64_t sequence, int64_t position) const {
+  const auto [pass, row] = place_of(sequence, position);
+  return pass->nll(row);
 }
 
 int64_t ChunkLearner::step(std::span<const LearningSequence> batch, double learning_rate) {
   const int64_t own = add_gradients(batch);
+  prepared_ = {};
   sum_.reduce();
   sgd_.step(learning_rate);
   return own;
 }
 
-int64_t ChunkLearner::learn(const ScoredTokens& tokens, double learning_rate) {
+std::vector<LearningSequence> ChunkLearner::sequences_of(std::span<const uint16_t> inputs,
+                                                         std::span<const uint16_t> targets) const {
   std::vector<LearningSequence> sequences;
   const auto length = static_cast<size_t>(length_);
-  for (size_t at = 0; at + length <= tokens.inputs().size(); at += length)
-    sequences.push_back({tokens.inputs().subspan(at, length), tokens.targets().subspan(at, length)});
+  for (size_t at = 0; at + length <= inputs.size(); at += length)
+    sequences.push_back({inputs.subspan(at, length), targets.subspan(at, length)});
+  return sequences;
+}
+
+int64_t ChunkLearner::learn(const ScoredTokens& tokens, double learning_rate) {
+  FAIRWAY_ASSERT(prepared_.empty() || prepared_.data() == tokens.inputs().data(), "another chunk was prepared");
+  const std::vector<LearningSequence> sequences = sequences_of(tokens.inputs(), tokens.targets());
   const auto batch = static_cast<size_t>(ttt_.batch);
   int64_t own = 0;
   for (int64_t epoch = 0; epoch < ttt_.epochs; ++epoch)
@@ -133,6 +207,7 @@ int64_t ChunkLearner::learn(const ScoredTokens& tokens, double learning_rate) {
 }
 
 void ChunkLearner::learn_documents(std::span<const ScoredTokens> documents, double learning_rate) {
+  prepared_ = {};
   std::vector<LearningSequence> sequences;
   for (const ScoredTokens& document : documents) sequences.push_back({document.inputs(), document.targets()});
   step(sequences, learning_rate);

@@ -44,32 +44,56 @@ LearningPass::LearningPass(const ScoredModel& model, const ParamStore& params, c
   inputs_.row_length = shape.length;
   fill_rope(model.recipe, inputs_.rope);
   Tape tape;
-  const ModelOutputs outputs = build_model(tape, model.recipe, params, inputs_, model.stage);
-  program_ = std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient));
+  outputs_ = build_model(tape, model.recipe, params, inputs_, model.stage);
+  for (const Var read : {outputs_.logits, outputs_.lse, outputs_.nll}) tape.keep(read);
+  program_ = std::move(tape).finish(outputs_.loss, tape.input("loss gradient", inputs_.loss_gradient));
   redirect_gradients(program_, params.flat_grads(), gradient, trainable);
 }
 
 void LearningPass::bind(Arena& activations) { bound_ = std::make_unique<BoundProgram>(std::move(program_), activations); }
 
-void LearningPass::fill(int64_t row, const LearningSequence& sequence) {
-  auto begin = static_cast<int32_t>(row * shape_.length);
-  for (int64_t j = 0; j < shape_.length; ++j) {
-    const int64_t at = row * shape_.length + j;
-    const size_t from = static_cast<size_t>(j) % sequence.inputs.size();
+void LearningPass::fill(std::span<const LearningSequence> sequences) {
+  for (int64_t at = 0, begin = 0; at < shape_.rows * shape_.length; ++at) {
+    const LearningSequence& sequence = sequences[static_cast<size_t>(at / shape_.length)];
+    const size_t from = static_cast<size_t>(at % shape_.length) % sequence.inputs.size();
     inputs_.tokens.as<int32_t>()[at] = sequence.inputs[from];
     inputs_.targets.as<int32_t>()[at] = sequence.targets[from];
     if (!inputs_.segment_start) continue;
-    if (sequence.inputs[from] == bos_) begin = static_cast<int32_t>(at);
-    inputs_.segment_start.as<int32_t>()[at] = begin;
+    if (at % shape_.length == 0 || sequence.inputs[from] == bos_) begin = at;
+    inputs_.segment_start.as<int32_t>()[at] = static_cast<int32_t>(begin);
   }
 }
 
 void LearningPass::run(std::span<const LearningSequence> sequences, double share, Executor& executor) {
-  for (int64_t row = 0; row < shape_.rows; ++row) fill(row, sequences[static_cast<size_t>(row)]);
+  fill(sequences);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(share);
   for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.segment_start, inputs_.loss_gradient})
     executor.to_device(input);
   executor.run(*bound_);
 }
+
+void LearningPass::forward(std::span<const LearningSequence> sequences, Executor& executor) {
+  fill(sequences);
+  for (const BoundCall& call : bound_->calls()) {
+    if (call.call->backward) break;
+    executor.run_call(call);
+  }
+}
+
+void LearningPass::backward(double share, Executor& executor) {
+  *inputs_.loss_gradient.as<float>() = static_cast<float>(share);
+  bool reached = false;  // plain calls among the backward ones belong to them
+  for (const BoundCall& call : bound_->calls()) {
+    reached |= call.call->backward;
+    if (reached) executor.run_call(call);
+  }
+}
+
+Distribution LearningPass::distribution(int64_t row) const {
+  const Tensor logits = bound_->tensor(outputs_.logits.id).slice(row);
+  return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, bound_->tensor(outputs_.lse.id).as<float>()[row], {}};
+}
+
+double LearningPass::nll(int64_t row) const { return static_cast<double>(bound_->tensor(outputs_.nll.id).as<float>()[row]); }
 
 }  // namespace fairway

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "score/distribution.h"
 #include "score/evaluator.h"
 #include "score/sgd.h"
 
@@ -30,14 +31,20 @@ class LearningPass {
   int64_t rows() const { return shape_.rows; }
   // Adds share·d(mean loss). The sequences are as many as rows.
   void run(std::span<const LearningSequence> sequences, double share, Executor& executor);
+  // The same in two parts, on the CPU; in between rows can be scored.
+  void forward(std::span<const LearningSequence> sequences, Executor& executor);
+  void backward(double share, Executor& executor);
+  Distribution distribution(int64_t row) const;  // of row·L + position
+  double nll(int64_t row) const;
 
  private:
-  void fill(int64_t row, const LearningSequence& sequence);
+  void fill(std::span<const LearningSequence> sequences);
 
   Shape shape_;
   int32_t bos_;
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
+  ModelOutputs outputs_;
   Program program_;  // until it is bound
   std::unique_ptr<BoundProgram> bound_;
 };

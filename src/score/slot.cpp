@@ -53,7 +53,9 @@ class SlotEvaluator final : public OffsetEvaluator {
     for (int64_t round = 1; round < count; round += ranks * batch) {
       const auto begin_of = [&](int64_t rank) { return std::min(count, round + rank * batch); };
       const int64_t begin = begin_of(comm.rank()), end = begin_of(comm.rank() + 1);
-      if (begin < end) forward(ledger, begin, end, windows);
+      windows.clear();
+      for (int64_t k = begin; k < end; ++k) windows.push_back(plan.at(k));
+      if (!windows.empty()) forward(ledger.stream(), windows);
       for (int rank = 0; rank < ranks && begin_of(rank) < begin_of(rank + 1); ++rank)
         take_turn(ledger, plan.at(begin_of(rank)).first, plan.at(begin_of(rank + 1) - 1).end, rank, windows);
       if (progress) progress(ledger.scored_count(), ledger.targets());

@@ -24,9 +24,14 @@ class TttEvaluator final : public WindowedEvaluator {
     int64_t next = 0;
     for (int64_t chunk = 0; next < windows; ++chunk) {
       const int64_t end = first_window_after(ledger.targets(), (chunk + 1) * ttt().chunk, next, windows);
-      if (train_first) learn(ledger, chunk);
-      score_together(ledger, next, end, progress);
-      if (!train_first) learn(ledger, chunk);
+      const Lesson lesson = lesson_of(ledger, chunk);
+      if (train_first) {
+        learn(ledger, lesson);
+        score_windows(ledger, next, end, progress);
+      } else {
+        score_chunk(ledger, lesson, next, end, progress);
+        learn(ledger, lesson);
+      }
       next = end;
     }
   }
@@ -47,19 +52,65 @@ class TttEvaluator final : public WindowedEvaluator {
     return from;
   }
 
-  void learn(ScoreLedger& ledger, int64_t chunk) {
+  // What is learned from a chunk: whole sequences from its first input on.
+  struct Lesson {
+    int64_t begin = 0, sequences = 0;  // none for the last chunk
+    double learning_rate = 0;
+  };
+  Lesson lesson_of(const ScoreLedger& ledger, int64_t chunk) const {
     const int64_t scheduled = settings().schedule_targets > 0 ? settings().schedule_targets : ledger.targets();
-    const int64_t chunks = (scheduled + ttt().chunk - 1) / ttt().chunk;
-    if (chunk + 1 >= chunks) return;
-    const int64_t length = settings().score.context, begin = chunk * ttt().chunk;
-    const int64_t sequences = (std::min(begin + ttt().chunk, ledger.targets()) - begin) / length;
-    if (sequences <= 0) return;
-    const int64_t first = begin + 1, end = first + sequences * length;
+    const int64_t chunks = (scheduled + ttt().chunk - 1) / ttt().chunk, begin = chunk * ttt().chunk;
+    if (chunk + 1 >= chunks) return {};
+    const int64_t targets = std::max<int64_t>(0, std::min(begin + ttt().chunk, ledger.targets()) - begin);
+    return {begin, targets / settings().score.context, cosine_rate(ttt().lr, chunk, chunks)};
+  }
+
+  // Windows that begin where a sequence does are scored from the forward pass that the first step needs anyway.
+  void score_chunk(ScoreLedger& ledger, const Lesson& lesson, int64_t next, int64_t end, const ScoreProgress& progress) {
+    const int64_t length = settings().score.context, stride = settings().score.stride;
+    int64_t prepared = 0;
+    if (lesson.sequences > 0 && lesson.begin % stride == 0 && length % stride == 0) {
+      const auto tokens =
+          ledger.stream().subspan(static_cast<size_t>(lesson.begin), static_cast<size_t>(lesson.sequences * length + 1));
+      const double seconds = seconds_of([&] { prepared = learner_.prepare(tokens); });
+      count_forward({prepared * length, seconds});
+    }
+    if (prepared == 0) return score_together(ledger, next, end, progress);
+    const WindowPlan plan = plan_of(ledger.targets());
+    const auto sequence_at = [&](int64_t window) {  // −1: none
+      const int64_t offset = window * stride - lesson.begin;
+      return offset >= 0 && offset % length == 0 && offset / length < prepared ? offset / length : -1;
+    };
+    std::vector<ScoreWindow> others;
+    for (int64_t k = next, stop = next; k < end; k = stop) {
+      others.clear();
+      for (; stop < end && (sequence_at(stop) >= 0 || static_cast<int64_t>(others.size()) < runner().batch()); ++stop)
+        if (sequence_at(stop) < 0) others.push_back(plan.at(stop));
+      if (!others.empty()) forward(ledger.stream(), others);
+      for (int64_t window = k, i = 0; window < stop; ++window) {
+        if (const int64_t sequence = sequence_at(window); sequence >= 0)
+          score_sequence(ledger, sequence, plan.at(window));
+        else
+          score_window(ledger, i++, plan.at(window), runner());
+      }
+      if (progress) progress(ledger.scored_count(), ledger.targets());
+    }
+  }
+
+  void score_sequence(ScoreLedger& ledger, int64_t sequence, const ScoreWindow& window) {
+    score_rows(ledger, window, [&](int64_t position) {
+      return std::pair(learner_.distribution(sequence, position), learner_.nll(sequence, position));
+    });
+  }
+
+  void learn(ScoreLedger& ledger, const Lesson& lesson) {
+    if (lesson.sequences == 0) return;
+    const int64_t first = lesson.begin + 1, end = first + lesson.sequences * settings().score.context;
     const ScoredTokens tokens = settings().control == NegativeControl::ttt_train_first
                                     ? ledger.unsafe_for_negative_control(first, end)
                                     : ledger.scored(first, end);
     int64_t learned = 0;
-    const double seconds = seconds_of([&] { learned = learner_.learn(tokens, cosine_rate(ttt().lr, chunk, chunks)); });
+    const double seconds = seconds_of([&] { learned = learner_.learn(tokens, lesson.learning_rate); });
     count_learning({learned, seconds});
     ledger.updated(tokens, UpdateScope::stream);
   }

@@ -59,6 +59,11 @@ void WindowedEvaluator::start() {
   reset();
 }
 
+void WindowedEvaluator::count_forward(const ScoreCost::Part& part) {
+  cost_.forward.tokens += part.tokens;
+  cost_.forward.seconds += part.seconds;
+}
+
 void WindowedEvaluator::count_learning(const ScoreCost::Part& part) {
   cost_.learning.tokens += part.tokens;
   cost_.learning.seconds += part.seconds;
@@ -82,26 +87,28 @@ void WindowedEvaluator::run_share(ScoreLedger& ledger, int64_t rank, int64_t ran
 
 void WindowedEvaluator::begin_share(ScoreLedger& ledger, int64_t first, int64_t end) { ledger.take_share(first, end, 0); }
 
-WindowRunner& WindowedEvaluator::forward(const ScoreLedger& ledger, int64_t begin, int64_t end,
-                                         std::vector<ScoreWindow>& windows) {
-  WindowRunner& runner = begin == 0 && first_ ? *first_ : *rest_;
-  const WindowPlan plan = plan_of(ledger.targets());
-  windows.clear();
-  for (int64_t k = begin; k < std::min(end, begin + runner.batch()); ++k) windows.push_back(plan.at(k));
-  cost_.forward.seconds += seconds_of([&] { runner.run(ledger.stream(), windows); });
-  cost_.forward.tokens += runner.batch() * settings_.score.context;
+WindowRunner& WindowedEvaluator::forward(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
+  WindowRunner& runner = windows.front().start == 0 && first_ ? *first_ : *rest_;
+  const double seconds = seconds_of([&] { runner.run(stream, windows); });
+  count_forward({runner.batch() * settings_.score.context, seconds});
   return runner;
 }
 
 void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress) {
+  const WindowPlan plan = plan_of(ledger.targets());
   std::vector<ScoreWindow> batch;
-  for (int64_t k = begin; k < end; k += static_cast<int64_t>(batch.size())) {
-    const WindowRunner& runner = forward(ledger, k, end, batch);
-    if (k == 0 && first_) {
+  for (int64_t k = begin; k < end;) {
+    const bool alone = k == 0 && first_;
+    const int64_t count = alone ? 1 : std::min(rest_->batch(), end - k);
+    batch.clear();
+    for (int64_t i = 0; i < count; ++i) batch.push_back(plan.at(k + i));
+    const WindowRunner& runner = forward(ledger.stream(), batch);
+    if (alone) {
       score_window(ledger, 0, batch.front(), runner);
     } else {
       finish_batch(ledger, batch, runner);
     }
+    k += count;
     if (progress) progress(ledger.scored_count(), ledger.targets());
   }
 }
@@ -123,13 +130,21 @@ void WindowedEvaluator::finish_batch(ScoreLedger& ledger, std::span<const ScoreW
 }
 
 void WindowedEvaluator::score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) {
+  score_rows(ledger, window, [&](int64_t position) {
+    const int64_t row = runner.row(i, window, position);
+    return std::pair(runner.distribution(row), runner.nll(row));
+  });
+}
+
+void WindowedEvaluator::score_rows(ScoreLedger& ledger, const ScoreWindow& window, const RowAt& row) {
   std::vector<TargetScore> scores(static_cast<size_t>(window.count()));
   constexpr int64_t kRowsPerTask = 16;
   context_.pool->parallel_for((window.count() + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task) {
     for (int64_t n = task * kRowsPerTask; n < std::min(window.count(), (task + 1) * kRowsPerTask); ++n) {
-      const int64_t target = window.first + n, row = runner.row(i, window, window.position() + n);
-      scores[static_cast<size_t>(n)] = finish(runner.distribution(row), runner.nll(row),
-                                              ledger.stream()[static_cast<size_t>(target)], ledger.captured(target));
+      const int64_t target = window.first + n;
+      const auto [distribution, nll] = row(window.position() + n);
+      scores[static_cast<size_t>(n)] =
+          finish(distribution, nll, ledger.stream()[static_cast<size_t>(target)], ledger.captured(target));
     }
   });
   ledger.score(window.first, scores);

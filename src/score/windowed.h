@@ -25,14 +25,18 @@ class WindowedEvaluator : public Evaluator {
   // The targets of window i of the batch, each from its own row of logits.
   virtual void score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner);
 
+  void count_forward(const ScoreCost::Part& part);
   void count_learning(const ScoreCost::Part& part);
   void start();  // weights as they were loaded, no state
   void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
   // The same by all ranks of the context: each scores a run of neighbours, then each has all records. Nothing that the scores
   // depend on may change meanwhile. Collective.
   void score_together(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
-  // The model on windows [begin, end), at most a batch; none of them is the stream's first unless it is alone.
-  WindowRunner& forward(const ScoreLedger& ledger, int64_t begin, int64_t end, std::vector<ScoreWindow>& windows);
+  // The model on windows, at most a batch; the stream's first comes alone.
+  WindowRunner& forward(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows);
+  // A window's targets, each from what `row` tells of its position in the window: distribution and NLL.
+  using RowAt = std::function<std::pair<Distribution, double>(int64_t position)>;
+  void score_rows(ScoreLedger& ledger, const ScoreWindow& window, const RowAt& row);
   WindowPlan plan_of(int64_t targets) const;
   virtual void reset() {}  // state of the mode, before a run
   // Gives the ledger its share and makes the state that scoring everything before it would leave.
