@@ -10,8 +10,8 @@
 
 #include "app/weights.h"
 #include "artifact/general_codecs.h"
+#include "artifact/sections.h"
 #include "artifact/tensor_table.h"
-#include "artifact/weight_coder.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -115,13 +115,20 @@ Line bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, int repe
     plain.append(reinterpret_cast<const char*>(t->q.data()), t->q.size());
     line.weights += t->count(), line.entropy += entropy_of(t->q);
   }
-  std::string coded;
-  line.encode = seconds([&] { coded = encode_weights(blocks); }, repeats);
-  line.decode = seconds([&] { decode_weights(coded, targets, ""); }, repeats);
+  Section section;
+  std::vector<WeightTask> tasks;
+  line.encode = seconds([&] { section = encode_weight_section(blocks, CodecChoice::rans); }, repeats);
+  line.decode = seconds(
+      [&] {
+        tasks.clear();
+        add_weight_tasks({section.codec, section.bytes}, targets, "", tasks);
+        for (const WeightTask& task : tasks) run_task(task, task.blocks);
+      },
+      repeats);
   for (size_t i = 0; i < tensors.size(); ++i) require_same(back[i] == tensors[i]->q, "rans");
-  line.ours = coded.size();
+  line.ours = section.bytes.size();
   if (!general) return line;
-  std::string again;
+  std::string coded, again;
   line.brotli_encode = seconds([&] { coded = brotli_encode(plain); }, 1);
   line.brotli_decode = seconds([&] { again = brotli_decode(coded, plain.size(), ""); }, 1);
   require_same(again == plain, "brotli");

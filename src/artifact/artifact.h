@@ -1,9 +1,11 @@
-// The artifact file, `.fwy` version 2 (scoring spec §6.3; docs/packing.md): a quantized model as one self-describing file.
+// The artifact file, `.fwy` version 3 (scoring spec §6.3; docs/packing.md): a quantized model as one self-describing file.
 //   "FWAY" version flags [tokenizer hash] [recipe hash] training length | architecture | tensor table | weights by role |
 //   row scales | halves | singles | correction factors and their scales | CRC-32 of all before it
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +50,28 @@ struct ReadLimits {
   ThreadPool* pool = nullptr;  // streams are decoded at the same time; which of several faults is told may then vary
 };
 QuantizedModel read_artifact(std::string_view bytes, const std::string& name, const ReadLimits& limits = {});
+
+// The same in two steps, for whoever wants the integers in another form and not all of them at once.
+class ArtifactReader {
+ public:
+  // Reads what the file says of itself: model() has every tensor's place, sizes and coding, and no values. The bytes must
+  // outlive the reader.
+  ArtifactReader(std::string_view bytes, const std::string& name, const ReadLimits& limits = {});
+  ~ArtifactReader();
+  QuantizedModel& model() { return model_; }
+
+  // Reads all values. take(tensor) is called for each tensor of integers as soon as q is there and checked, on any thread; its
+  // scales come later, and what take() does with q is its own affair.
+  using Take = std::function<void(QuantizedTensor&)>;
+  void read(const Take& take);
+
+ private:
+  struct Plan;
+  std::string where_;
+  ThreadPool* pool_;
+  QuantizedModel model_;
+  std::unique_ptr<Plan> plan_;
+};
 QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 bool is_artifact(const std::filesystem::path& path);  // by its first bytes

@@ -18,7 +18,7 @@ bool finite_scale(uint16_t half) { return finite_half(half) && (half & 0x8000) =
 
 }  // namespace
 
-void check_values(const QuantizedTensor& t, const std::string& where) {
+void check_weights(const QuantizedTensor& t, const std::string& where) {
   const int level = t.coding == TensorCoding::integer_rows ? largest_level(t.bits) : 0;
   int beyond = 0;  // without a branch, for the compiler's vectors
   for (const int8_t q : t.q) beyond |= q > level || q < -level ? 1 : 0;
@@ -26,6 +26,9 @@ void check_values(const QuantizedTensor& t, const std::string& where) {
     const auto bad = std::find_if(t.q.begin(), t.q.end(), [&](int8_t q) { return q > level || q < -level; });
     refuse(where, t, fmt::format("weight {} is {}, the grid of {} bits ends at {}", bad - t.q.begin(), *bad, t.bits, level));
   }
+}
+
+void check_values(const QuantizedTensor& t, const std::string& where) {
   if (!std::all_of(t.scale.begin(), t.scale.end(), finite_scale)) refuse(where, t, "a row scale is negative or not finite");
   if (!std::all_of(t.halves.begin(), t.halves.end(), finite_half)) refuse(where, t, "a half is not finite");
   if (!std::all_of(t.singles.begin(), t.singles.end(), [](float v) { return std::isfinite(v); }))

@@ -122,6 +122,13 @@ class FineDecoder {
     leave(slot, model.range(symbol));
     return symbol;
   }
+  // By a table of 2^11 slots (lane_tables.h); the symbol in its lowest byte.
+  uint32_t get_entry(const uint32_t* entries) {
+    const auto slot = static_cast<uint32_t>(state_ & 0xFFFF);
+    const uint32_t entry = entries[slot >> 5];
+    refill((uint64_t{entry >> 8 & 0xFFF} << 5) * (state_ >> 16) + ((entry >> 20) << 5 | (slot & 31)));
+    return entry;
+  }
   uint32_t get_bits(int bits) {
     const auto slot = static_cast<uint32_t>(state_ & 0xFFFF);
     const uint32_t value = slot >> (16 - bits);
@@ -132,8 +139,8 @@ class FineDecoder {
 
  private:
   // Once the words are used up the state shrinks to where it began; of faulty bytes it shrinks to something else.
-  void leave(uint32_t slot, FineModel::Range range) {
-    uint64_t x = range.freq * (state_ >> 16) + slot - range.start;
+  void leave(uint32_t slot, FineModel::Range range) { refill(range.freq * (state_ >> 16) + slot - range.start); }
+  void refill(uint64_t x) {
     if (x < kFineFloor && place_ != end_) {
       uint16_t word;
       std::memcpy(&word, place_, 2);

@@ -25,8 +25,8 @@ std::string hex_of(std::string_view bytes) {
 
 Codec read_codec(ByteReader& reader, const char* what, const std::string& where) {
   const uint8_t codec = reader.byte(what);
-  if (codec > static_cast<uint8_t>(Codec::shaped))
-    throw InputError(fmt::format("{}{} has codec {}, expected 0 to 4", where, what, codec));
+  if (codec > static_cast<uint8_t>(Codec::lanes))
+    throw InputError(fmt::format("{}{} has codec {}, expected 0 to 5", where, what, codec));
   return static_cast<Codec>(codec);
 }
 
@@ -84,40 +84,6 @@ void require_justified(uint64_t claimed, uint64_t allowed, const char* what, con
     throw InputError(fmt::format("{}claims {} {}; a file of this size may claim at most {}", where, claimed, what, allowed));
 }
 
-void read_values(ByteReader& reader, std::vector<QuantizedTensor>& tensors, const std::string& where) {
-  for (const ValuePart& part : kValueParts) {
-    size_t total = 0;
-    for (const QuantizedTensor& tensor : tensors) total += part.bytes(tensor);
-    if (total == 0) continue;
-    const SectionView section = read_data(reader, part.name, where);
-    const std::string values = decode_value_section(section, part.width, total, fmt::format("{}{}: ", where, part.name));
-    const char* place = values.data();
-    for (QuantizedTensor& tensor : tensors) {
-      if (part.bytes(tensor) > 0) std::memcpy(part.place(tensor), place, part.bytes(tensor));
-      place += part.bytes(tensor);
-    }
-  }
-}
-
-struct WeightSection {
-  SectionView section;
-  std::span<const WeightTarget> blocks;
-  std::string where;
-};
-
-std::vector<WeightSection> read_weight_sections(ByteReader& reader, const WeightStreams<int8_t>& streams,
-                                                const std::string& where) {
-  std::vector<WeightSection> out;
-  for (size_t role = 0; role < streams.size(); ++role) {
-    int64_t count = 0;
-    for (const WeightTarget& block : streams[role]) count += block.rows * block.cols;
-    if (count == 0) continue;
-    const std::string what = fmt::format("the {} weights", name_of(static_cast<StreamRole>(role)));
-    out.push_back({read_data(reader, what.c_str(), where), streams[role], where + what + ": "});
-  }
-  return out;
-}
-
 template <class Body>
 void for_each_index(ThreadPool* pool, size_t count, Body&& body) {
   auto at = [&](int64_t i) { body(static_cast<size_t>(i)); };
@@ -125,37 +91,116 @@ void for_each_index(ThreadPool* pool, size_t count, Body&& body) {
   for (size_t i = 0; i < count; ++i) body(i);
 }
 
-// The longest first, so that threads end at about the same time.
-void decode_sections(std::vector<WeightSection> sections, ThreadPool* pool) {
-  if (pool != nullptr) {
-    std::stable_sort(sections.begin(), sections.end(),
-                     [](const auto& a, const auto& b) { return a.section.bytes.size() > b.section.bytes.size(); });
+struct ValueSection {
+  const ValuePart* part = nullptr;
+  SectionView section;
+  size_t bytes = 0;  // that come out
+};
+
+std::vector<ValueSection> read_value_sections(ByteReader& reader, const std::vector<QuantizedTensor>& tensors,
+                                              const std::string& where) {
+  std::vector<ValueSection> out;
+  for (const ValuePart& part : kValueParts) {
+    size_t total = 0;
+    for (const QuantizedTensor& tensor : tensors) total += part.bytes(tensor);
+    if (total > 0) out.push_back({&part, read_data(reader, part.name, where), total});
   }
-  for_each_index(pool, sections.size(),
-                 [&](size_t i) { decode_weight_section(sections[i].section, sections[i].blocks, sections[i].where); });
+  return out;
+}
+
+void decode_values(const ValueSection& from, std::vector<QuantizedTensor>& tensors, const std::string& where) {
+  const ValuePart& part = *from.part;
+  const std::string values =
+      decode_value_section(from.section, part.width, from.bytes, fmt::format("{}{}: ", where, part.name));
+  const char* place = values.data();
+  for (QuantizedTensor& tensor : tensors) {
+    if (part.bytes(tensor) > 0) std::memcpy(part.place(tensor), place, part.bytes(tensor));
+    place += part.bytes(tensor);
+  }
 }
 
 }  // namespace
 
-QuantizedModel read_artifact(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
-  const std::string where = name + ": ";
+// What read() has to do. Targets have no memory yet; each task gets its tensors some when it begins.
+struct ArtifactReader::Plan {
+  WeightStreams<int8_t> streams;
+  std::array<std::vector<QuantizedTensor*>, kStreamRoles> tensors;  // of the streams
+  struct Task {
+    WeightTask weights;
+    std::span<QuantizedTensor* const> tensors;  // to read into, as weights.blocks
+  };
+  std::vector<Task> tasks;
+  std::vector<ValueSection> values;
+
+  void read_weight_sections(ByteReader& reader, QuantizedModel& model, const std::string& where) {
+    streams = weight_streams(model.tensors, model.model.layers);
+    for (QuantizedTensor& t : model.tensors)
+      if (t.coding == TensorCoding::integer_rows)
+        tensors[static_cast<size_t>(stream_role(t, model.model.layers))].push_back(&t);
+    for (size_t role = 0; role < streams.size(); ++role) {
+      int64_t count = 0;
+      for (const WeightTarget& block : streams[role]) count += block.rows * block.cols;
+      if (count == 0) continue;
+      const std::string what = fmt::format("the {} weights", name_of(static_cast<StreamRole>(role)));
+      std::vector<WeightTask> own;
+      add_weight_tasks(read_data(reader, what.c_str(), where), streams[role], where + what + ": ", own);
+      size_t first = 0;  // tasks follow each other as their tensors do
+      for (WeightTask& task : own) {
+        const size_t many = task.blocks.size();
+        tasks.push_back({std::move(task), std::span(tensors[role]).subspan(first, many)});
+        first += many;
+      }
+    }
+  }
+};
+
+ArtifactReader::ArtifactReader(std::string_view bytes, const std::string& name, const ReadLimits& limits)
+    : where_(name + ": "), pool_(limits.pool), plan_(std::make_unique<Plan>()) {
   const uint64_t allowed = limits.free_bytes + kExpansion * bytes.size();
-  ByteReader reader(checked_body(bytes, where), where);
-  QuantizedModel model;
-  read_header(reader, model, where);
-  model.model = parse_architecture(read_text(reader, "the architecture", where), where);
-  if (model.looped && model.model.loop.count == 0)
-    throw InputError(where + "is marked as looped, but its architecture loops nothing");
-  require_justified(static_cast<uint64_t>(parameter_count(model.model)), allowed, "parameters", where);
-  model.tensors = decode_table(read_text(reader, "the tensor table", where), model.model, where);
-  require_justified(value_bytes(model.tensors), allowed, "bytes of values", where);
-  for_each_index(limits.pool, model.tensors.size(), [&](size_t i) { allocate_values(model.tensors[i]); });
-  const auto streams = weight_streams(model.tensors, model.model.layers);
-  decode_sections(read_weight_sections(reader, streams, where), limits.pool);
-  read_values(reader, model.tensors, where);
-  if (reader.left() != 0) throw InputError(fmt::format("{}{} bytes after the last section", where, reader.left()));
-  for_each_index(limits.pool, model.tensors.size(), [&](size_t i) { check_values(model.tensors[i], where); });
-  return model;
+  ByteReader reader(checked_body(bytes, where_), where_);
+  read_header(reader, model_, where_);
+  model_.model = parse_architecture(read_text(reader, "the architecture", where_), where_);
+  if (model_.looped && model_.model.loop.count == 0)
+    throw InputError(where_ + "is marked as looped, but its architecture loops nothing");
+  require_justified(static_cast<uint64_t>(parameter_count(model_.model)), allowed, "parameters", where_);
+  model_.tensors = decode_table(read_text(reader, "the tensor table", where_), model_.model, where_);
+  require_justified(value_bytes(model_.tensors), allowed, "bytes of values", where_);
+  plan_->read_weight_sections(reader, model_, where_);
+  plan_->values = read_value_sections(reader, model_.tensors, where_);
+  if (reader.left() != 0) throw InputError(fmt::format("{}{} bytes after the last section", where_, reader.left()));
+}
+
+ArtifactReader::~ArtifactReader() = default;
+
+void ArtifactReader::read(const Take& take) {
+  // The longest first, so that threads end at about the same time; values are short.
+  auto& tasks = plan_->tasks;
+  if (pool_ != nullptr)
+    std::stable_sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) { return a.weights.cost > b.weights.cost; });
+  for (QuantizedTensor& tensor : model_.tensors) allocate_few(tensor);
+  const auto read_weights = [&](const Plan::Task& task) {
+    std::vector<WeightTarget> targets(task.weights.blocks.begin(), task.weights.blocks.end());
+    for (size_t i = 0; i < targets.size(); ++i) {
+      task.tensors[i]->q.resize(static_cast<size_t>(task.tensors[i]->count()));
+      targets[i].q = task.tensors[i]->q.data();
+    }
+    run_task(task.weights, targets);
+    for (QuantizedTensor* tensor : task.tensors) {
+      check_weights(*tensor, where_);
+      if (take) take(*tensor);
+    }
+  };
+  for_each_index(pool_, tasks.size() + plan_->values.size(), [&](size_t i) {
+    if (i < tasks.size()) return read_weights(tasks[i]);
+    decode_values(plan_->values[i - tasks.size()], model_.tensors, where_);
+  });
+  for (const QuantizedTensor& tensor : model_.tensors) check_values(tensor, where_);
+}
+
+QuantizedModel read_artifact(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
+  ArtifactReader reader(bytes, name, limits);
+  reader.read({});
+  return std::move(reader.model());
 }
 
 QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits) {

@@ -6,11 +6,16 @@
 #include "artifact/byte_coder.h"
 #include "artifact/general_codecs.h"
 #include "base/error.h"
+#include "quant/quantize_model.h"
 
 namespace fairway {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"raw", "rans", "brotli", "lzma", "rans"};
+constexpr std::array<std::string_view, 6> kNames{"raw", "rans", "brotli", "lzma", "rans", "rans"};
+
+// What learns while it codes takes six times as long to decode, so it is for short streams, and for those whose weights are not
+// spread as the lanes' fixed tables have it.
+constexpr size_t kMostShaped = 1 << 20;
 
 void take_smaller(Section& best, Codec codec, std::string bytes) {
   if (bytes.size() < best.bytes.size()) best = {codec, std::move(bytes)};
@@ -22,6 +27,12 @@ void try_general(Section& best, std::string_view plain, CodecChoice choice) {
   if (choice == CodecChoice::lzma || choice == CodecChoice::best) take_smaller(best, Codec::lzma, lzma_encode(plain));
 }
 
+double order0_bytes(std::span<const WeightBlock> blocks) {
+  double bits = 0;
+  for (const WeightBlock& block : blocks) bits += entropy_of({block.q, static_cast<size_t>(block.rows * block.cols)});
+  return bits / 8;
+}
+
 bool ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
 
 // What is not our own coder. Sizes are compared before anything is allocated.
@@ -31,7 +42,8 @@ std::string decode_general(const SectionView& section, size_t bytes, const std::
     case Codec::lzma: return lzma_decode(section.bytes, bytes, where);
     case Codec::raw:
     case Codec::rans:
-    case Codec::shaped: break;
+    case Codec::shaped:
+    case Codec::lanes: break;
   }
   if (section.bytes.size() != bytes) {
     throw InputError(where + std::to_string(section.bytes.size()) + " bytes are stored, expected " + std::to_string(bytes));
@@ -70,31 +82,56 @@ Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice c
     plain.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
   Section best{Codec::raw, std::move(plain)};
   const std::string bytes = choice == CodecChoice::rans ? "" : best.bytes;
-  if (ours(choice)) take_smaller(best, Codec::shaped, encode_weights(blocks));
+  const size_t weights = best.bytes.size();
+  if (ours(choice)) {
+    take_smaller(best, Codec::lanes, encode_lanes(blocks));
+    if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks))
+      take_smaller(best, Codec::shaped, encode_weights(blocks));
+  }
   try_general(best, bytes, choice);
   return best;
 }
 
 std::string decode_text(const SectionView& section, size_t bytes, const std::string& where) {
-  if (section.codec == Codec::rans || section.codec == Codec::shaped)
+  if (section.codec == Codec::rans || section.codec >= Codec::shaped)
     throw InputError(where + "codec rans is for weights and values only");
   return decode_general(section, bytes, where);
 }
 
 std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where) {
-  if (section.codec == Codec::shaped) throw InputError(where + "codec 4 is for weights only");
+  if (section.codec >= Codec::shaped)
+    throw InputError(where + "codec " + std::to_string(static_cast<int>(section.codec)) + " is for weights only");
   return section.codec == Codec::rans ? decode_values(section.bytes, width, bytes, where)
                                       : decode_general(section, bytes, where);
 }
 
-void decode_weight_section(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where) {
-  if (section.codec == Codec::shaped) return decode_weights(section.bytes, blocks, where);
-  if (section.codec == Codec::rans) return decode_weights_v1(section.bytes, blocks, where);
+void add_weight_tasks(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where,
+                      std::vector<WeightTask>& tasks) {
+  const auto add = [&](const LaneChunk& chunk, std::span<const WeightTarget> own, double weight) {
+    double count = 0;
+    for (const WeightTarget& block : own) count += static_cast<double>(block.rows) * static_cast<double>(block.cols);
+    tasks.push_back({section, chunk, own, where, weight * count});
+  };
+  constexpr double kOneState = 5, kLearning = 6;  // against sixteen states and fixed tables
+  if (section.codec != Codec::lanes) return add({}, blocks, kLearning);
+  for (const LaneChunk& chunk : lane_chunks(section.bytes, blocks, where))
+    add(chunk, chunk.blocks, chunk.lockstep ? 1 : kOneState);
+}
+
+void run_task(const WeightTask& task, std::span<const WeightTarget> into) {
+  switch (task.section.codec) {
+    case Codec::lanes: return decode_lane_chunk(task.chunk, into, task.where);
+    case Codec::shaped: return decode_weights(task.section.bytes, into, task.where);
+    case Codec::rans: return decode_weights_v1(task.section.bytes, into, task.where);
+    case Codec::raw:
+    case Codec::brotli:
+    case Codec::lzma: break;
+  }
   size_t total = 0;
-  for (const WeightTarget& block : blocks) total += static_cast<size_t>(block.rows * block.cols);
-  const std::string plain = decode_general(section, total, where);
+  for (const WeightTarget& block : into) total += static_cast<size_t>(block.rows * block.cols);
+  const std::string plain = decode_general(task.section, total, task.where);
   const char* place = plain.data();
-  for (const WeightTarget& block : blocks) {
+  for (const WeightTarget& block : into) {
     const int64_t count = block.rows * block.cols;
     std::copy_n(place, count, block.q);
     place += count;

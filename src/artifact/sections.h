@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "artifact/lane_coder.h"
 #include "artifact/weight_coder.h"
 
 namespace fairway {
 
-// As stored. Values have rans; weights have shaped since version 2 and had rans before.
-enum class Codec : uint8_t { raw, rans, brotli, lzma, shaped };
+// As stored. Values have rans. Weights had rans in version 1, shaped since version 2 and lanes since version 3.
+enum class Codec : uint8_t { raw, rans, brotli, lzma, shaped, lanes };
 enum class CodecChoice : uint8_t { rans, brotli, lzma, best };  // as asked for
 std::string_view name_of(Codec codec);
 CodecChoice codec_choice(std::string_view name);  // "best", "rans", "brotli", "lzma"; InputError else
@@ -30,6 +32,17 @@ struct SectionView {
 };
 std::string decode_text(const SectionView& section, size_t bytes, const std::string& where);
 std::string decode_value_section(const SectionView& section, size_t width, size_t bytes, const std::string& where);
-void decode_weight_section(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where);
+// A part of a section that is decoded apart from the others.
+struct WeightTask {
+  SectionView section;
+  LaneChunk chunk;  // of lanes
+  std::span<const WeightTarget> blocks;
+  std::string where;
+  double cost = 0;  // about the time it takes, in weights of lanes
+};
+// InputError, beginning with `where`, when the section does not hold what it must; so does run_task.
+void add_weight_tasks(const SectionView& section, std::span<const WeightTarget> blocks, const std::string& where,
+                      std::vector<WeightTask>& tasks);
+void run_task(const WeightTask& task, std::span<const WeightTarget> into);  // of the same sizes as task.blocks
 
 }  // namespace fairway

@@ -68,9 +68,10 @@ inline constexpr ValuePart kValueParts[] = {
         [](auto& t) { return t.correction.b_scale.data(); }),
 };
 
-inline void allocate_values(QuantizedTensor& t) {
+// All but the integers.
+inline void allocate_few(QuantizedTensor& t) {
   const auto count = static_cast<size_t>(t.count());
-  if (t.coding == TensorCoding::integer_rows) t.q.resize(count), t.scale.resize(static_cast<size_t>(t.rows));
+  if (t.coding == TensorCoding::integer_rows) t.scale.resize(static_cast<size_t>(t.rows));
   if (t.coding == TensorCoding::half) t.halves.resize(count);
   if (t.coding == TensorCoding::single) t.singles.resize(count);
   if (t.correction.rank == 0) return;
@@ -79,7 +80,13 @@ inline void allocate_values(QuantizedTensor& t) {
   t.correction.b_scale.resize(static_cast<size_t>(scale_groups(t)));
 }
 
+inline void allocate_values(QuantizedTensor& t) {
+  allocate_few(t);
+  if (t.coding == TensorCoding::integer_rows) t.q.resize(static_cast<size_t>(t.count()));
+}
+
 // InputError, beginning with `where`, when a value lies off its grid or is not finite.
-void check_values(const QuantizedTensor& tensor, const std::string& where);
+void check_weights(const QuantizedTensor& tensor, const std::string& where);  // the integers
+void check_values(const QuantizedTensor& tensor, const std::string& where);   // the rest
 
 }  // namespace fairway

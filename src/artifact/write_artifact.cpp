@@ -86,6 +86,7 @@ void check_model(const QuantizedModel& model) {
         have.a.size() != want.a.size() || have.b.size() != want.b.size() || have.b_scale.size() != want.b_scale.size()) {
       throw InputError(where + tensor_label(tensor) + " holds other numbers of values than its sizes and coding imply");
     }
+    check_weights(tensor, where);
     check_values(tensor, where);
   }
 }

@@ -7,6 +7,8 @@
 
 #include "artifact/file_parts.h"
 #include "artifact/general_codecs.h"
+#include "artifact/lane_coder.h"
+#include "artifact/lane_tables.h"
 #include "artifact/rans.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -61,7 +63,7 @@ std::vector<Fault> header_faults() {
   return {
       {"empty", "not a Fairway artifact", [] { return std::string(); }},
       {"magic alone", "too few for an artifact", [] { return std::string("FWAY\x01"); }},
-      changed("version", "artifact version 3", [](FileParts& f) { f.version = 3; }),
+      changed("version", "artifact version 4", [](FileParts& f) { f.version = 4; }),
       {"bit flipped, not sealed", "checksum",
        [] {
          std::string file = parts_of(good()).file();
@@ -152,11 +154,12 @@ std::vector<Fault> data_faults() {
   const auto coded_down = [] {
     return encode_weights(weight_streams(good().tensors, 2)[static_cast<size_t>(StreamRole::down)]);
   };
+  const auto lanes_down = [] { return encode_lanes(weight_streams(good().tensors, 2)[static_cast<size_t>(StreamRole::down)]); };
   const auto old_down = [] { return kept_section(StreamRole::down); };
   return {
       changed("stream too long for the file", "ends inside the query weights: 123456 bytes wanted",
               [](FileParts& f) { f.part("query").coded_size = 123456; }),
-      changed("stream codec", "the down weights has codec 5", [](FileParts& f) { f.part("down").codec = 5; }),
+      changed("stream codec", "the down weights has codec 6", [](FileParts& f) { f.part("down").codec = 6; }),
       changed("raw size", "the down weights: 3 bytes are stored", [](FileParts& f) { f.part("down").bytes = "abc"; }),
       changed("brotli bomb", "the down weights: the Brotli stream holds more than",
               [=](FileParts& f) { code(f, "down", 2, brotli_encode(zeros)); }),
@@ -201,6 +204,32 @@ std::vector<Fault> data_faults() {
                 rans.put_bits(0, 1);
                 code(f, "down", 4, rans.finish());
               }),
+      changed("lanes, empty", "the up weights: nothing is stored, not even the coder's state",
+              [=](FileParts& f) { code(f, "up", 5, ""); }),
+      changed("lanes, more", "the down weights: the state of the plans does not end where encoding began",
+              [=](FileParts& f) { code(f, "down", 5, lanes_down() + "zz"); }),
+      changed("lanes, classes", "classes 33 to 40 leave out the middle one",
+              [=](FileParts& f) {
+                FineEncoder rans;  // largest, width, spread, rule, classes, lowest, highest
+                rans.put_bits(15, 4), rans.put_bits(200, 9), rans.put_bits(0, 3), rans.put_bits(0, 3), rans.put_bits(1, 1);
+                rans.put_bits(33, 6), rans.put_bits(40, 6);
+                code(f, "query", 5, rans.finish());
+              }),
+      changed("lanes, escape", "an escape stands for 16, the largest level is 15",
+              [=](FileParts& f) {
+                FineEncoder rans;
+                rans.put_bits(15, 4), rans.put_bits(192, 9), rans.put_bits(0, 3), rans.put_bits(0, 3);
+                rans.put_bits(0, 1);
+                const LaneClass own = lane_class(192, 0, 15);
+                EscapeModel escapes(15, FineModel::Use::encode);
+                const auto fine = [&](LaneRange range) {
+                  rans.put({static_cast<uint16_t>(range.start << 5), static_cast<uint16_t>(range.freq << 5)});
+                };
+                for (int i = 0; i < 16 * 16; ++i) fine(own.ranges[i == 0 ? 0 : 128]);
+                rans.put(escapes.model().range(15 - own.core));
+                code(f, "query", 5, rans.finish());
+              }),
+      changed("lanes values", "halves: codec 5 is for weights only", [](FileParts& f) { f.part("halves").codec = 5; }),
       changed("shaped values", "halves: codec 4 is for weights only", [](FileParts& f) { f.part("halves").codec = 4; }),
       changed("weight beyond its grid", "the grid of 5 bits ends at 15", [](FileParts& f) { f.part("query").bytes[3] = 16; }),
       changed("scale", "embed.token: a row scale is negative or not finite",

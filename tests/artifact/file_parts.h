@@ -74,7 +74,7 @@ inline std::string sealed(std::string body) {
 
 struct FileParts {
   std::string magic = "FWAY";
-  char version = 2, flags = 7;
+  char version = 3, flags = 7;
   std::string hashes = std::string(64, '\x5a'), length = std::string(1, '\x20');
   struct Part {
     std::string name;

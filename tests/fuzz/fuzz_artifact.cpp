@@ -53,6 +53,7 @@ Seed seed_of(uint64_t number, double spread) {
     for (size_t role = 0; role < streams.size(); ++role) {
       if (part.name != name_of(static_cast<StreamRole>(role))) continue;
       add_form(seed.forms.back(), 4, encode_weights(streams[role]));
+      add_form(seed.forms.back(), 5, encode_lanes(streams[role]));
       weights = true;
     }
     if (weights) continue;
@@ -102,7 +103,7 @@ void change_part(FileParts::Part& part, const Seed& seed, size_t index, size_t m
     part.claim = part.bytes.size();
     return;
   }
-  if (part.codec == 4 && rng.below(4) == 0) part.codec = 1;  // as version 1 would read it
+  if (part.codec >= 4 && rng.below(4) == 0) part.codec = 1;  // as version 1 would read it
   part.bytes = mutated(part.bytes, most);
   if (part.text && (part.codec == 0 || rng.below(4) == 0)) part.claim = part.bytes.size();
   if (rng.below(32) == 0) part.coded_size = static_cast<int64_t>(rng.below(1 << 20));
