@@ -49,7 +49,6 @@ int run_generate_bench(const CommonFlags& common, const GenerateBenchFlags& flag
        {"spread", (b.fastest - b.slowest) / b.tokens_per_second},
        {"first_token_ms", b.first_token_ms},
        {"read_ms", b.read_ms},
-       {"pack_ms", b.pack_ms},
        {"weight_bytes", b.weight_bytes},
        {"gb_per_s", b.gb_per_s},
        {"memory_gb_per_s", b.memory_gb_per_s},
@@ -57,11 +56,11 @@ int run_generate_bench(const CommonFlags& common, const GenerateBenchFlags& flag
        {"logit_error", b.error},
        {"threads", threads}},
       fmt::format("{} texts of {} tokens on {} threads: {:.0f} tokens/s (from {:.0f} to {:.0f}), {:.3f} ms a token\n"
-                  "first token {:.1f} ms after the file's bytes: {:.1f} to decode them, {:.1f} to lay them out\n"
+                  "first token {:.1f} ms after the file's bytes: {:.1f} to decode them and lay them out\n"
                   "{:.1f} MB of weights a token: {:.1f} GB/s, {:.0f} % of {:.1f} GB/s that a plain read of as much gets\n"
                   "logits differ from the scorer's by {:.1e} of the largest\n",
                   flags.options.texts, flags.options.tokens, threads, b.tokens_per_second, b.slowest, b.fastest,
-                  1e3 / b.tokens_per_second, b.first_token_ms, b.read_ms, b.pack_ms, static_cast<double>(b.weight_bytes) * 1e-6,
+                  1e3 / b.tokens_per_second, b.first_token_ms, b.read_ms, static_cast<double>(b.weight_bytes) * 1e-6,
                   b.gb_per_s, 100 * light, b.memory_gb_per_s, b.error));
   return 0;
 }

@@ -85,16 +85,20 @@ GenerateBench bench_generate(std::string_view artifact, const GenerateBenchOptio
   std::unique_ptr<PackedExecutor> executor;
   std::unique_ptr<Decoder> decoder;
   const int32_t first = 1;
-  out.read_ms = 1e3 * measure_once([&] { model = read_artifact(artifact, "artifact", {.pool = &queue.pool()}); });
-  out.pack_ms = 1e3 * measure_once([&] { weights = std::make_unique<PackedWeights>(model, queue.pool()); });
-  out.first_token_ms =
-      out.read_ms + out.pack_ms + 1e3 * measure_once([&] {
-                                    executor = std::make_unique<PackedExecutor>(*weights, queue);
-                                    decoder = std::make_unique<Decoder>(recipe_of(model), weights->params(), 1,
-                                                                        std::max(options.tokens + 1, kCheckedTokens),
-                                                                        ModelStage{.looped = model.looped}, *executor);
-                                    decoder->step({&first, 1});
-                                  });
+  out.read_ms = 1e3 * measure_once([&] {
+                  ArtifactReader reader(artifact, "artifact", {.pool = &queue.pool()});
+                  weights = std::make_unique<PackedWeights>(reader.model());
+                  reader.read([&](QuantizedTensor& tensor) { weights->take(tensor); });
+                  weights->finish(reader.model(), queue.pool());
+                });
+  model = read_artifact(artifact, "artifact", {.pool = &queue.pool()});
+  out.first_token_ms = out.read_ms + 1e3 * measure_once([&] {
+                                       executor = std::make_unique<PackedExecutor>(*weights, queue);
+                                       decoder = std::make_unique<Decoder>(recipe_of(model), weights->params(), 1,
+                                                                           std::max(options.tokens + 1, kCheckedTokens),
+                                                                           ModelStage{.looped = model.looped}, *executor);
+                                       decoder->step({&first, 1});
+                                     });
   out.error = logit_error(model, *decoder, queue);
   if (!(out.error <= kErrorLimit)) throw WorkError("generate: the logits are not the scorer's; nothing was timed");
   std::vector<double> rates;

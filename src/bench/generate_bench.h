@@ -16,7 +16,7 @@ struct GenerateBenchOptions {
 
 struct GenerateBench {
   double error = 0;                                        // of the logits, largest difference over the largest logit
-  double read_ms = 0, pack_ms = 0, first_token_ms = 0;     // first_token: from the file's bytes on, all of it
+  double read_ms = 0, first_token_ms = 0;                  // from the file's bytes to packed weights; to the first token
   double tokens_per_second = 0, slowest = 0, fastest = 0;  // median of the texts
   size_t weight_bytes = 0;                                 // read for each token
   double gb_per_s = 0;                                     // of weights

@@ -44,42 +44,59 @@ std::vector<float> factor_b(const LowRankCorrection& c) {
   return out;
 }
 
-struct Task {
-  const QuantizedTensor* from;
-  float* floats;
-  cpu::PackedRows rows;  // empty: the tensor is wanted in floats
-  uint8_t* data = nullptr;
-};
-
-void convert(const Task& task) {
-  const QuantizedTensor& t = *task.from;
-  if (task.data == nullptr) return dequantize(t, {task.floats, static_cast<size_t>(t.count())});
-  cpu::pack_rows(task.rows, t.q.data(), {0, task.rows.row_tiles()}, task.data);
-}
-
 }  // namespace
 
-PackedWeights::PackedWeights(const QuantizedModel& model, ThreadPool& pool)
+PackedWeights::PackedWeights(const QuantizedModel& model)
     : params_(parameter_table(model.model), ParamStore::Gradients::none), packed_("packed weights", packed_size(model)) {
-  std::vector<Task> tasks;
   for (const QuantizedTensor& t : model.tensors) {
-    Task& task = tasks.emplace_back(Task{&t, floats_of(params_, t), {}});
     if (!packs(t)) continue;
-    task.rows = {.form = cpu::packed_form(t.bits), .rows = t.rows, .cols = t.cols};
-    const auto bytes = static_cast<int64_t>(cpu::packed_bytes(task.rows.form, t.rows, t.cols));
-    task.data = packed_.make(t.bank, {{bytes}, DType::u8}).as<uint8_t>();
-    auto* scale = packed_.make("scales", {{scales_of(t)}, DType::f32}).as<float>();
-    std::transform(t.scale.begin(), t.scale.end(), scale, [](uint16_t half) { return from_half(half); });
+    PackedMatrix& matrix = matrices_[reinterpret_cast<const std::byte*>(floats_of(params_, t))];
+    matrix.rows = {.form = cpu::packed_form(t.bits), .rows = t.rows, .cols = t.cols};
+    const auto bytes = static_cast<int64_t>(cpu::packed_bytes(matrix.rows.form, t.rows, t.cols));
+    matrix.rows.data = packed_.make(t.bank, {{bytes}, DType::u8}).as<uint8_t>();
+    matrix.rows.scale = packed_.make("scales", {{scales_of(t)}, DType::f32}).as<float>();
     most_cols_ = std::max(most_cols_, t.cols);
-    task.rows.data = task.data, task.rows.scale = scale;
-    PackedMatrix& matrix = matrices_[reinterpret_cast<const std::byte*>(task.floats)];
-    matrix.rows = task.rows;
+  }
+}
+
+PackedWeights::PackedWeights(const QuantizedModel& model, ThreadPool& pool) : PackedWeights(model) {
+  pool.parallel_for(static_cast<int64_t>(model.tensors.size()),
+                    [&](int64_t i) { lay_out(model.tensors[static_cast<size_t>(i)]); });
+  finish(model, pool);
+}
+
+void PackedWeights::lay_out(const QuantizedTensor& t) const {
+  const auto at = matrices_.find(reinterpret_cast<const std::byte*>(floats_of(params_, t)));
+  if (at == matrices_.end()) return;
+  const cpu::PackedRows& rows = at->second.rows;
+  cpu::pack_rows(rows, t.q.data(), {0, rows.row_tiles()}, const_cast<uint8_t*>(rows.data));
+}
+
+void PackedWeights::take(QuantizedTensor& t) const {
+  if (!packs(t)) return;
+  lay_out(t);
+  t.q = {};
+}
+
+void PackedWeights::finish(const QuantizedModel& model, ThreadPool& pool) {
+  std::vector<const QuantizedTensor*> floats;
+  for (const QuantizedTensor& t : model.tensors) {
+    const auto at = matrices_.find(reinterpret_cast<const std::byte*>(floats_of(params_, t)));
+    if (at == matrices_.end()) {
+      floats.push_back(&t);
+      continue;
+    }
+    PackedMatrix& matrix = at->second;
+    std::transform(t.scale.begin(), t.scale.end(), const_cast<float*>(matrix.rows.scale), from_half);
     if (t.correction.rank == 0) continue;
     matrix.rank = t.correction.rank;
     matrix.a = corrections_.emplace_back(factor_a(t.correction)).data();
     matrix.b = corrections_.emplace_back(factor_b(t.correction)).data();
   }
-  pool.parallel_for(static_cast<int64_t>(tasks.size()), [&](int64_t i) { convert(tasks[static_cast<size_t>(i)]); });
+  pool.parallel_for(static_cast<int64_t>(floats.size()), [&](int64_t i) {
+    const QuantizedTensor& t = *floats[static_cast<size_t>(i)];
+    dequantize(t, {floats_of(params_, t), static_cast<size_t>(t.count())});
+  });
 }
 
 const PackedMatrix* PackedWeights::find(const Tensor& weight) const {

@@ -21,8 +21,14 @@ struct PackedMatrix {
 
 class PackedWeights {
  public:
-  // The model is not needed afterwards. As read_artifact gives it: complete and of its architecture's shapes.
+  // As read_artifact gives it: complete and of its architecture's shapes. Not needed afterwards.
   PackedWeights(const QuantizedModel& model, ThreadPool& pool);
+
+  // The same in steps. Of the model only places, sizes and codings are read; then each tensor of integers is taken, on any
+  // thread, and loses q if that is laid out here; at last everything else of the model.
+  explicit PackedWeights(const QuantizedModel& model);
+  void take(QuantizedTensor& tensor) const;
+  void finish(const QuantizedModel& model, ThreadPool& pool);
 
   const ParamStore& params() const { return params_; }
   const PackedMatrix* find(const Tensor& weight) const;  // null: its floats are in params()
@@ -30,6 +36,8 @@ class PackedWeights {
   int64_t most_cols() const { return most_cols_; }       // of a packed matrix
 
  private:
+  void lay_out(const QuantizedTensor& tensor) const;
+
   ParamStore params_;
   Arena packed_;
   int64_t most_cols_ = 0;

@@ -36,6 +36,17 @@ void join(PackedForm form, const uint8_t (&v)[4][kVector], uint8_t* tile) {
     tile[2 * kVector + i] = static_cast<uint8_t>(v[0][i] >> 4 | v[1][i] >> 4 << 2 | v[2][i] >> 4 << 4 | v[3][i] >> 4 << 6);
 }
 
+// A whole tile of q into four vectors: 16 weights of a row are one word of each.
+void gather_tile(const int8_t* q, int64_t cols, uint8_t offset, uint8_t (&v)[4][kVector]) {
+  for (int i = 0; i < kTileRows; ++i) {
+    uint32_t words[4];
+    std::memcpy(words, q + i * cols, sizeof words);
+    for (int quad = 0; quad < 4; ++quad) std::memcpy(v[quad] + 4 * i, &words[quad], 4);
+  }
+  for (auto& own : v)
+    for (uint8_t& weight : own) weight = static_cast<uint8_t>(weight + offset);
+}
+
 int weight_in(PackedForm form, const uint8_t* tile, int quad, int place) {
   if (form == PackedForm::bytes) return tile[quad * kVector + place] - packed_offset(form);
   const int low = tile[quad / 2 * kVector + place] >> (quad % 2 * 4) & 15;
@@ -63,14 +74,21 @@ void pack_rows(const PackedRows& to, const int8_t* q, TileRange range, uint8_t* 
     const int64_t rows = std::min(kTileRows, to.rows - r * kTileRows);
     for (int64_t c = 0; c < to.col_tiles(); ++c) {
       const int64_t width = std::min(kTileCols, cols - c * kTileCols);
-      alignas(64) uint8_t v[4][kVector] = {};  // beyond the matrix: of no account, the digits there are zero
+      alignas(64) uint8_t v[4][kVector];
+      uint8_t* tile = data + (r * to.col_tiles() + c) * tile_bytes;
+      if (rows == kTileRows && width == kTileCols) {
+        gather_tile(q + r * kTileRows * cols + c * kTileCols, cols, offset, v);
+        join(to.form, v, tile);
+        continue;
+      }
+      std::memset(v, 0, sizeof v);  // beyond the matrix: of no account, the digits there are zero
       for (int64_t i = 0; i < rows; ++i) {
         alignas(16) uint8_t row[kTileCols] = {};
         std::memcpy(row, q + (r * kTileRows + i) * cols + c * kTileCols, static_cast<size_t>(width));
         for (uint8_t& weight : row) weight = static_cast<uint8_t>(weight + offset);
         for (int quad = 0; quad < 4; ++quad) std::memcpy(v[quad] + 4 * i, row + 4 * quad, 4);
       }
-      join(to.form, v, data + (r * to.col_tiles() + c) * tile_bytes);
+      join(to.form, v, tile);
     }
   }
 }
