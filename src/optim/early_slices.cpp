@@ -37,17 +37,17 @@ std::vector<std::vector<size_t>> EarlySlices::finished_by(const Program& program
   return out;
 }
 
-void EarlySlices::start(Slice& slice) {
+void EarlySlices::start(Slice& slice, Executor& executor) {
   const Bank& bank = banks_[slice.bank];
   const int64_t shard = bank.place->shard, size = bank.place->matrix();
   const auto owner = static_cast<int>(slice.matrix / shard);
   Tensor all;
   if (comm_->rank() == owner) {  // its place in each piece
     const int64_t first = slice.matrix % shard * size;
-    all = make_view(bank.received.as<float>() + first, {{bank.received.numel() - first}, DType::f32});
+    all = executor.place_of(make_view(bank.received.as<float>() + first, {{bank.received.numel() - first}, DType::f32}));
   }
   comm_->name_next(bank.place->bank->info.name + "[" + std::to_string(slice.matrix) + "]");
-  slice.request = comm_->start_gather(gradient_of(slice), all, shard * size, owner);
+  slice.request = comm_->start_gather(executor.place_of(gradient_of(slice)), all, shard * size, owner);
   slice.started = true;
 }
 
@@ -55,14 +55,14 @@ void EarlySlices::run(Executor& executor, const BoundProgram& program) {
   auto& schedule = schedules_[&program];
   if (schedule.empty()) schedule = finished_by(program.program());
   executor.run_told(program, [&](size_t call) {
-    for (size_t i : schedule[call]) start(slices_[i]);
+    for (size_t i : schedule[call]) start(slices_[i], executor);
     comm_->progress();
   });
 }
 
-void EarlySlices::start_rest() {
+void EarlySlices::start_rest(Executor& executor) {
   for (Slice& slice : slices_) {
-    if (!slice.started) start(slice);
+    if (!slice.started) start(slice, executor);
   }
 }
 

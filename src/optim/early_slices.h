@@ -23,8 +23,8 @@ class EarlySlices {
 
   // Runs a program that adds to the gradients; matrices set out on the way.
   void run(Executor& executor, const BoundProgram& program);
-  void start_rest();           // those that have not set out, in order
-  void wait_for(size_t bank);  // until its matrices have come
+  void start_rest(Executor& executor);  // those that have not set out, in order
+  void wait_for(size_t bank);           // until its matrices have come
 
   // For each call the matrices whose gradients are final after it, counted over all banks in order.
   std::vector<std::vector<size_t>> finished_by(const Program& program) const;
@@ -36,7 +36,7 @@ class EarlySlices {
     Communicator::Request request = 0;
     bool started = false;
   };
-  void start(Slice& slice);
+  void start(Slice& slice, Executor& executor);
   Tensor gradient_of(const Slice& slice) const;
 
   std::vector<Bank> banks_;

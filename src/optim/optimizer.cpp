@@ -56,7 +56,7 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicato
     return;
   }
   layout_ = gradient_layout(recipe, params, comm.size());
-  const bool early = start == Start::early && local_ranks_ == 1 && comm.size() > 1;
+  const bool early = start == Start::early && local_ranks_ == 1;
   for (const ShardedBank& bank : layout_.matrices) {
     if (!early) leaf.sources.push_back({bank.bank->grad, bank.offset});
   }

@@ -22,7 +22,7 @@ int64_t emulated_share(int64_t world, int64_t processes);
 
 class Optimizer {
  public:
-  // Early: gradients of a bank may set out during the backward pass, where run_last() is on the CPU.
+  // Early: gradients of a bank may set out during the backward pass.
   enum class Start : uint8_t { early, after_backward };
   Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm = single_process(), Start start = Start::early);
 

@@ -112,7 +112,7 @@ void ShardedUpdate::start_exchanges(Executor& executor) {
     comm_->name_next(bank.place->bank->info.name);
     bank.request = comm_->start_exchange(executor.place_of(bank.full), executor.place_of(bank.received));
   };
-  if (early_) early_->start_rest();
+  if (early_ && !joined()) early_->start_rest(executor);
   if (!early_ && !banks_.empty()) start(banks_.front());
   if (pack_.numel() > 0) {
     comm_->name_next("replicated");
@@ -121,28 +121,37 @@ void ShardedUpdate::start_exchanges(Executor& executor) {
   for (size_t i = 1; i < banks_.size() && !early_; ++i) start(banks_[i]);
 }
 
+// A device's graph must end with all that forked from it: its last matrices have come before the update begins.
 void ShardedUpdate::run_last(Executor& executor, const BoundProgram& program) {
-  if (early_)
+  if (!early_) return executor.run(program);
+  comm_->follow(executor.stream());
+  if (!joined()) return early_->run(executor, program);
+  run_graph(executor, passes_[&program], [&] {
     early_->run(executor, program);
-  else
-    executor.run(program);
+    early_->start_rest(executor);
+    for (size_t bank = 0; bank < banks_.size(); ++bank) early_->wait_for(bank);
+  });
 }
 
 // Where the host need not wait for exchanges they and the programs are one graph.
 void ShardedUpdate::run(Executor& executor) {
   comm_->follow(executor.stream());
   if (comm_->host_waits()) return walk(executor);
+  run_graph(executor, update_, [&] { walk(executor); });
+}
+
+void ShardedUpdate::run_graph(Executor& executor, Graph& graph, const std::function<void()>& body) {
   const CommCounters before = comm_->counters();
-  if (executor.run_sequence(sequence_, [&] { walk(executor); }))
-    counted_ = comm_->counters().since(before);
+  if (executor.run_sequence(graph.sequence, body))
+    graph.counted = comm_->counters().since(before);
   else
-    comm_->count_again(counted_);
+    comm_->count_again(graph.counted);
 }
 
 void ShardedUpdate::update_replicated(Executor& executor) {
   if (early_) {
     comm_->name_next("clip coefficients");
-    comm_->wait(comm_->start_all_gather(clip_, clips_));
+    comm_->wait(comm_->start_all_gather(executor.place_of(clip_), executor.place_of(clips_)));
   }
   if (pack_.numel() == 0) return;
   comm_->wait(pack_request_);
@@ -154,6 +163,7 @@ void ShardedUpdate::update_replicated(Executor& executor) {
 }
 
 void ShardedUpdate::await_gradient(size_t bank) {
+  if (joined()) return;
   if (early_)
     early_->wait_for(bank);
   else

@@ -1,6 +1,7 @@
 // Parallel Muon (spec §9): each rank sums and orthogonalises its shard of every bank, and the updates are gathered. The
 // exchanges of all banks start at once, largest first; AdamW runs while they fly; a bank's gather flies while the next bank is
-// worked on. With one emulated rank in each process the banks do not wait for the end of the backward pass (early_slices.h).
+// worked on. With one emulated rank in each process the banks do not wait for the end of the backward pass (early_slices.h); on
+// a device the pass and the exchanges that leave from it are one graph, which they end before the update begins.
 // Bits equal those of one process: sums go by comm/tree.h, and each matrix is updated as a whole by one rank.
 #pragma once
 
@@ -62,8 +63,15 @@ class ShardedUpdate {
   std::unique_ptr<BoundProgram> pack_sum_, adamw_;
   std::unique_ptr<EarlySlices> early_;
   Tensor clip_, clips_;  // of this rank, of all ranks
-  Sequence sequence_;
-  CommCounters counted_;  // of one run
+  struct Graph {
+    Sequence sequence;
+    CommCounters counted;  // of one run
+  };
+  void run_graph(Executor& executor, Graph& graph, const std::function<void()>& body);
+  bool joined() const { return early_ && !comm_->host_waits(); }  // early matrices have come when run_last() is done
+
+  Graph update_;
+  std::map<const BoundProgram*, Graph> passes_;
 };
 
 }  // namespace fairway

@@ -15,6 +15,12 @@ size_t io_bytes(const Recipe& recipe, const Geometry& geometry) {
   return 3 * align_up(tokens * 4) + align_up(static_cast<size_t>(geometry.row_length * recipe.model.rope.dims) * 4) + 1024;
 }
 
+// A device's gradients set out early where the host need not wait for them: through host memory (MPI) every matrix would stop
+// the host, and with it the queue of kernels, until it is there.
+Optimizer::Start start_of(const Executor& executor, const Communicator& comm) {
+  return executor.stream() == nullptr || !comm.host_waits() ? Optimizer::Start::early : Optimizer::Start::after_backward;
+}
+
 }  // namespace
 
 Geometry micro_batch_geometry(const Recipe& recipe) {
@@ -30,8 +36,7 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
       comm_(&comm),
       params_(parameter_table(recipe), ParamStore::Gradients::kept),
       io_("inputs", io_bytes(recipe, geometry)),
-      optimizer_(recipe, params_, comm,
-                 executor.stream() == nullptr ? Optimizer::Start::early : Optimizer::Start::after_backward),
+      optimizer_(recipe, params_, comm, start_of(executor, comm)),
       averager_(recipe, params_),
       told_(static_cast<size_t>(recipe.train.micro_batches() + recipe.train.emulated_world)) {
   const Spec indices{{geometry.tokens}, DType::i32};
