@@ -38,6 +38,7 @@ ChunkLearner::ChunkLearner(const ScoredModel& model, const std::shared_ptr<Param
       sum_(params->flat_grads().numel(), *context.comm, *context.executor),
       trainable_(trainable_ranges(*params, model.recipe.model, ttt_.frozen_blocks, ttt_.freeze_semantics)),
       sgd_(*params, sum_.total(), trainable_, {ttt_.momentum, ttt_.clip}, *context.executor) {
+  can_prepare_ = context.executor->stream() == nullptr && context.comm->size() == 1;
   make_groups(model, *params, score.documents);
   make_lanes();
 }
@@ -53,8 +54,8 @@ void ChunkLearner::make_groups(const ScoredModel& model, const ParamStore& param
     Group& group = groups_.emplace_back();
     const Tensor gradient = sum_.gradient(i);
     const auto pass = [&](int64_t count) {
-      return std::make_unique<LearningPass>(model, params, LearningPass::Shape{count, length_, documents}, gradient,
-                                            trainable_);
+      return std::make_unique<LearningPass>(model, params, LearningPass::Shape{count, length_, documents, can_prepare_},
+                                            gradient, trainable_);
     };
     group.one = pass(1);
     if (rows > 1) group.many = pass(rows);
@@ -71,7 +72,7 @@ void ChunkLearner::make_lanes() {
   const size_t bytes = groups_.front().activation_bytes(), fit = kMostBytes / bytes;
   const auto threads = static_cast<size_t>(context_.pool->threads());
   const bool on_device = context_.executor->stream() != nullptr;
-  can_prepare_ = !on_device && context_.comm->size() == 1 && fit >= groups_.size();
+  can_prepare_ &= fit >= groups_.size();
   const size_t count = on_device ? 1 : std::clamp<size_t>(fit, 1, std::min(threads, groups_.size()));
   for (size_t i = 0; i < count; ++i) {
     Lane& lane = lanes_.emplace_back();

@@ -21,6 +21,7 @@ class LearningPass {
   struct Shape {
     int64_t rows = 1, length = 0;
     bool documents = false;  // attention begins at the last document start
+    bool scored = false;     // rows can be read after forward()
   };
   // Gradients go to `gradient`, laid out as the store's flat gradients; those outside of `trainable` are not made at all.
   LearningPass(const ScoredModel& model, const ParamStore& params, const Shape& shape, const Tensor& gradient,

@@ -35,12 +35,12 @@ class LoraEvaluator final : public Evaluator {
       : model_(model),
         score_(settings.score),
         sorted_(settings.control == NegativeControl::lora_length_sorted),
-        context_(context),
+        context_(in_float(context)),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
-        learner_(model, params_, settings.score, context) {
+        learner_(model, params_, settings.score, context_) {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
-    phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context);
+    phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context_);
     lend_ = copy_of(params_->flat_values(), trained_->flat_values());
     give_back_ = copy_of(trained_->flat_values(), params_->flat_values());
   }
@@ -77,6 +77,15 @@ class LoraEvaluator final : public Evaluator {
   }
 
  private:
+  // Weights with adapters are sums that bf16 programs have no type for: on a device this mode computes in float.
+  ScoreContext in_float(ScoreContext context) {
+    if (context.executor->backend() != Backend::cuda) return context;
+    queue_ = std::make_unique<Queue>(1);
+    executor_ = make_executor(Backend::cuda_f32, *queue_);
+    context.executor = executor_.get();
+    return context;
+  }
+
   void load() {
     model_.load(*params_);
     context_.executor->to_device(params_->flat_values());
@@ -187,6 +196,8 @@ class LoraEvaluator final : public Evaluator {
     ledger.updated(chunk, UpdateScope::stream);
   }
 
+  std::unique_ptr<Queue> queue_;  // with the executor, where the context's computes in bf16
+  std::unique_ptr<Executor> executor_;
   ScoredModel model_;
   ScoreRecipe score_;
   bool sorted_;
