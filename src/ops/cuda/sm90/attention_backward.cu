@@ -1,68 +1,34 @@
-// Gradients of causal attention over heads of 64 in bf16, on Hopper's tensor cores, without atomics: one kernel owns keys and
-// sums over queries (dk, dv), one owns queries and sums over keys (dq). Both rebuild P = exp(scale·qkᵀ − lse); that costs two
-// products of seven twice, and buys a fixed order of summation and no traffic for partial dq.
+// Gradients of causal attention over heads of 64 in bf16, on Hopper's tensor cores, in one kernel with a fixed order of
+// summation. With P = exp(scale·qkᵀ − lse) and along = Σ_e dY·Y of each query:
+// dV = Pᵀ·dY, dS = P ⊙ (dY·Vᵀ − along), dQ = scale·dS·K, dK = scale·dSᵀ·Q.
 //
-// dV = Pᵀ·dY, dS = P ⊙ (dY·Vᵀ − along), dQ = scale·dS·K, dK = scale·dSᵀ·Q, along = Σ_e dY·Y of each query.
-// A warpgroup owns 64 rows; tiles of the other side stream through shared memory. In a turn of two tiles the products
-// of one run while the other's weights are computed.
-#include "ops/cuda/elements.cuh"
+// A block owns 128 keys, a warpgroup 64 of them, and walks over the queries from its own on: dk and dv stay in registers.
+// dq is summed in float32 in global memory, a query's blocks of keys one after the other from its own backwards. Blocks start
+// in that order too, and each begins at its own queries, so the one before has always been there a turn earlier: nobody waits.
 #include "ops/cuda/sm90/attention.h"
-#include "ops/cuda/sm90/attention_shape.cuh"
+#include "ops/cuda/sm90/attention_sums.cuh"
 
 namespace fairway::cuda {
 namespace {
 
 using namespace sm90;
 
-constexpr float kLog2E = 1.4426950408889634f;
+// dq of a turn is multiplied a turn later, so that a warpgroup seldom waits for the other's dS; a third place keeps the faster
+// one from writing over what the slower one still reads.
+constexpr int kSlopes = 3;
 
-// Of two neighbouring queries: log2-sum-exp2 of their scores, and along.
-struct alignas(16) PairStats {
-  float lse[2], along[2];
-};
-
-__global__ void gather_stats(HeadShape s, int64_t items, const bf16* y, const bf16* dy, const float* lse, float* stats) {
-  constexpr int kLanes = 8, kEach = 8;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  for (int64_t item = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes; item < items;
-       item += int64_t{gridDim.x} * blockDim.x / kLanes) {
-    float a[kEach], b[kEach], along = 0;
-    Source<bf16>{y}.load(item * kTile + lane * kEach, a);
-    Source<bf16>{dy}.load(item * kTile + lane * kEach, b);
-#pragma unroll
-    for (int k = 0; k < kEach; ++k) along += a[k] * b[k];
-    along = group_sum<kLanes>(along);
-    const int row = static_cast<int>(item / s.heads), head = static_cast<int>(item % s.heads);
-    const int64_t at = s.statistic(row, head);
-    if (lane < 2) stats[at / 2 * 4 + lane * 2 + at % 2] = lane == 0 ? lse[at] * kLog2E : along;
-  }
-}
-
-struct Places {
-  Sink<bf16> sink;
-  int64_t pitch;
-  // Rows row … row+63 of the head at `column`, this warpgroup's accumulator times factor.
-  __device__ void store(int64_t row, int column, const Accumulator& d, float factor) const {
-    const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = lane_id();
-#pragma unroll
-    for (int b = 0; b < 2; ++b) {
-      const int64_t at = (row + 16 * warp + lane / 4 + 8 * b) * pitch + column + 2 * (lane % 4);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        const float pair[2] = {d[4 * j + 2 * b] * factor, d[4 * j + 2 * b + 1] * factor};
-        sink.store(at + 8 * j, pair);
-      }
-    }
-  }
-};
-
-struct KeysShared {
+struct Shared {
+  static constexpr int kStages = 2;
   Tile k[2], v[2], q[kStages][2], dy[kStages][2];
+  Tile slopes[kSlopes][2][2];  // dSᵀ of three turns, of each warpgroup's keys, of each half of the queries
+  FloatTile dq[2];             // of each half of the queries
   PairStats stats[kStages][kTile];
-  Pipe pipe;
+  Pipe<kStages> pipe;
+  Barrier slopes_written[kSlopes], dq_written[2], dq_sent[2];
+  int ticket;
 };
 
-struct KeysMaps {
+struct Maps {
   CUtensorMap q, k, v, dy;
 };
 
@@ -80,27 +46,28 @@ __device__ int end_of_queries(const HeadShape& s, int key) {
 
 // exp2(score·c − lse) of keys (rows) × queries (columns), 0 where a query does not see a key. The accumulators of scores are
 // read only: a product that replaces them may be enqueued at once.
-template <bool Segmented>
-__device__ void key_weights(Fragment& to, const float* scores, const HeadShape& s, const PairStats* stats, int key, int query) {
+template <bool Cut, bool Segmented>
+__device__ void weigh(Fragment& to, const float* scores, const HeadShape& s, const PairStats* stats, int key, int query) {
   const int lane = lane_id(), row = key + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
   const float c = s.scale * kLog2E;
-  const bool cut = key >= query || (Segmented && s.start[query + kTile - 1] > key);
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const int column = 8 * j + 2 * (lane % 4);
     const float2 lse = *reinterpret_cast<const float2*>(stats[column / 2].lse);
     float p[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) p[i] = exp2_fast(fmaf(scores[4 * j + i], c, -(i % 2 == 0 ? lse.x : lse.y)));
-    if (cut) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int of_key = row + 8 * (i / 2), of_query = query + column + i % 2;
-        if (of_key > of_query || (Segmented && s.start[of_query] > of_key)) p[i] = 0;
-      }
+    for (int i = 0; i < 4; ++i) {
+      p[i] = exp2_fast(fmaf(scores[4 * j + i], c, -(i % 2 == 0 ? lse.x : lse.y)));
+      const int of_key = row + 8 * (i / 2), of_query = query + column + i % 2;
+      if (Cut && (of_key > of_query || (Segmented && s.start[of_query] > of_key))) p[i] = 0;
     }
     round_four(to, j, p);
   }
+}
+template <bool Segmented>
+__device__ void key_weights(Fragment& to, const float* scores, const HeadShape& s, const PairStats* stats, int key, int query) {
+  key >= query || (Segmented && s.start[query + kTile - 1] > key) ? weigh<true, Segmented>(to, scores, s, stats, key, query)
+                                                                  : weigh<false, Segmented>(to, scores, s, stats, key, query);
 }
 
 // p ⊙ (dp − along).
@@ -115,39 +82,85 @@ __device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment&
   }
 }
 
-template <bool Segmented>
-__global__ void __launch_bounds__(kBlockThreads, 1)
-    keys_kernel(const __grid_constant__ KeysMaps maps, const HeadShape s, const PairStats* stats, Places dk, Places dv) {
-  extern __shared__ std::byte memory[];
-  auto& shared = *reinterpret_cast<KeysShared*>((reinterpret_cast<uintptr_t>(memory) + 1023) / 1024 * 1024);
-  Pipe& pipe = shared.pipe;
-  pipe.init();
-  const int sequence = static_cast<int>(blockIdx.x) / s.kv_heads, kv_head = static_cast<int>(blockIdx.x) % s.kv_heads;
-  const int first_key = static_cast<int>(blockIdx.y) * kPair, base = sequence * s.length, group = s.heads / s.kv_heads;
-  const int pairs = (end_of_queries<Segmented>(s, first_key + kPair) - first_key + kPair - 1) / kPair, total = group * pairs;
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-  if (warpgroup == 0) {
-    give_registers<24>();
-    if (threadIdx.x != 0) return;
-    pipe.fixed.expect(4 * kTileBytes);
-    load_pair(shared.k, maps.k, kv_head * kTile, base + first_key, pipe.fixed);
-    load_pair(shared.v, maps.v, kv_head * kTile, base + first_key, pipe.fixed);
-    for (int turn = 0; turn < total; ++turn) {
-      const int stage = pipe.to_fill(turn, 4 * kTileBytes + sizeof(shared.stats[0]));
-      const int head = kv_head * group + turn / pairs, query = base + first_key + turn % pairs * kPair;
-      load_pair(shared.q[stage], maps.q, head * kTile, query, pipe.full[stage]);
-      load_pair(shared.dy[stage], maps.dy, head * kTile, query, pipe.full[stage]);
-      load_bytes(shared.stats[stage], stats + s.statistic(query, head) / 2, sizeof(shared.stats[0]), pipe.full[stage]);
-    }
-    return;
+// The block's keys and the turns it takes: all queries that see them, head after head.
+struct Walk {
+  int sequence, kv_head, first_key, base, group, pairs, total;
+  template <bool Segmented>
+  __device__ static Walk of(const HeadShape& s, int ticket) {
+    const int blocks = s.length / kPair, item = ticket / blocks;
+    Walk w{item / s.kv_heads, item % s.kv_heads, (blocks - 1 - ticket % blocks) * kPair};
+    w.base = w.sequence * s.length;
+    w.group = s.heads / s.kv_heads;
+    w.pairs = (end_of_queries<Segmented>(s, w.first_key + kPair) - w.first_key + kPair - 1) / kPair;
+    w.total = w.group * w.pairs;
+    return w;
   }
-  take_registers<240>();
-  const int key = first_key + (warpgroup - 1) * kTile;  // of the sequence
-  const Tile &k = shared.k[warpgroup - 1], &v = shared.v[warpgroup - 1];
-  Accumulator dk_sum = {}, dv_sum = {};
+  __device__ int head(int turn) const { return kv_head * group + turn / pairs; }
+  __device__ int query(int turn) const { return first_key + turn % pairs * kPair; }
+};
+
+__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, const PairStats* stats, const Walk& w) {
+  auto& pipe = shared.pipe;
+  pipe.fixed.expect(4 * kTileBytes);
+  load_pair(shared.k, maps.k, w.kv_head * kTile, w.base + w.first_key, pipe.fixed);
+  load_pair(shared.v, maps.v, w.kv_head * kTile, w.base + w.first_key, pipe.fixed);
+  for (int turn = 0; turn < w.total; ++turn) {
+    const int stage = pipe.to_fill(turn, 4 * kTileBytes + sizeof(shared.stats[0]));
+    const int head = w.head(turn), query = w.base + w.query(turn);
+    load_pair(shared.q[stage], maps.q, head * kTile, query, pipe.full[stage]);
+    load_pair(shared.dy[stage], maps.dy, head * kTile, query, pipe.full[stage]);
+    load_bytes(shared.stats[stage], stats + s.statistic(query, head) / 2, sizeof(shared.stats[0]), pipe.full[stage]);
+  }
+}
+
+// Adds each turn's dq to the sums when the block's place in the order has come.
+__device__ void send_sums(Shared& shared, const HeadShape& s, const Sums& sums, const Walk& w) {
+  for (int turn = 0; turn < w.total; ++turn) {
+    const int64_t pair = s.statistic(w.base + w.query(turn), w.head(turn)) / kPair;
+    const int before = (w.query(turn) - w.first_key) / kPair;  // blocks of keys nearer to these queries
+    if (before > 0) wait_for_count(sums.added + pair, before);
+    for (int half = 0; half < 2; ++half) {
+      shared.dq_written[half].wait(static_cast<uint32_t>(turn) % 2);
+      FloatTile &to = sums.tiles[2 * pair + half], &from = shared.dq[half];
+      before > 0 ? add_floats(to.at, from.at, sizeof(FloatTile)) : store_bytes(&to, &from, sizeof(FloatTile));
+      commit_stores();
+      wait_stores_read();
+      shared.dq_sent[half].arrive();
+    }
+    wait_stores();
+    count_up(sums.added + pair);
+  }
+}
+
+// A warpgroup's dq into its tile, once the turn before has left it.
+__device__ void hand_over(Shared& shared, int half, int turn, const Accumulator& dq) {
+  if (turn > 0) shared.dq_sent[half].wait(static_cast<uint32_t>(turn - 1) % 2);
+  const int lane = lane_id(), row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+#pragma unroll
+    for (int b = 0; b < 2; ++b)  // row % 8 is the same for both
+      *reinterpret_cast<float2*>(shared.dq[half].at + (row + 8 * b) * kTile + (j ^ (row % 8)) * kPiece + 2 * (lane % 4)) =
+          make_float2(dq[4 * j + 2 * b], dq[4 * j + 2 * b + 1]);
+  }
+  publish_to_async();
+  __syncwarp();
+  if (lane == 0) shared.dq_written[half].arrive();
+}
+
+__device__ void multiply_slopes(Shared& shared, int half, int turn, Accumulator& dq) {
+  multiply_columns(dq, shared.slopes[turn % kSlopes][0][half], shared.slopes[turn % kSlopes][1][half], shared.k);
+}
+
+template <bool Segmented>
+__device__ void multiply_turns(Shared& shared, const HeadShape& s, const Walk& w, int mine, Places dk, Places dv) {
+  auto& pipe = shared.pipe;
+  const int key = w.first_key + mine * kTile;  // of the sequence
+  const Tile &k = shared.k[mine], &v = shared.v[mine];
+  Accumulator dk_sum = {}, dv_sum = {}, dq;
   pipe.fixed.wait(0);
-  for (int turn = 0; turn < total; ++turn) {
-    const int stage = pipe.filled(turn), query = first_key + turn % pairs * kPair;
+  for (int turn = 0; turn < w.total; ++turn) {
+    const int stage = pipe.filled(turn), query = w.query(turn);
     const PairStats* of_stage = shared.stats[stage];
     WideAccumulator scores, dp;
     Fragment weights[2], slopes[2];
@@ -166,130 +179,56 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     for (int half = 0; half < 2; ++half) {
       key_slopes(slopes[half], dp + 32 * half, weights[half], of_stage + 32 * half);
       add_product(dk_sum, slopes[half], shared.q[stage][half]);
+      store_fragment(shared.slopes[turn % kSlopes][mine][half], slopes[half]);
     }
-    wgmma_wait<0>();
+    publish_to_async();
+    if (turn > 0) shared.slopes_written[(turn - 1) % kSlopes].wait(static_cast<uint32_t>((turn - 1) / kSlopes) % 2);
+    multiply_slopes(shared, mine, turn + kSlopes - 1, dq);  // of the turn before; nobody looks at the first
+    wgmma_wait<1>();
     pin(dk_sum);
     pin(dv_sum);
     pipe.release(stage);
+    wgmma_wait<0>();
+    pin(dq);
+    __syncwarp();
+    if (lane_id() == 0) shared.slopes_written[turn % kSlopes].arrive();
+    if (turn > 0) hand_over(shared, mine, turn - 1, dq);
   }
-  dk.store(base + key, kv_head * kTile, dk_sum, s.scale);
-  dv.store(base + key, kv_head * kTile, dv_sum, 1);
-}
-
-struct QueriesShared {
-  Tile q[2], dy[2], k[kStages][2], v[kStages][2];
-  Pipe pipe;
-};
-
-// The same of queries (rows) × keys (columns).
-template <bool Segmented>
-__device__ void query_weights(Fragment& to, const float* scores, const HeadShape& s, const float (&lse)[2], int query,
-                              int key) {
-  const int lane = lane_id(), row = query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-  const float c = s.scale * kLog2E;
-  const bool cut = key >= query || (Segmented && s.start[query + kTile - 1] > key);
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    float p[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) p[i] = exp2_fast(fmaf(scores[4 * j + i], c, -lse[i / 2]));
-    if (cut) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int of_query = row + 8 * (i / 2), of_key = key + 8 * j + 2 * (lane % 4) + i % 2;
-        if (of_key > of_query || (Segmented && s.start[of_query] > of_key)) p[i] = 0;
-      }
-    }
-    round_four(to, j, p);
-  }
-}
-
-__device__ inline void query_slopes(Fragment& to, const float* dp, const Fragment& p, const float (&along)[2]) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    float slope[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) slope[i] = rounded(p, 4 * j + i) * (dp[4 * j + i] - along[i / 2]);
-    round_four(to, j, slope);
-  }
+  const int last = w.total - 1;
+  shared.slopes_written[last % kSlopes].wait(static_cast<uint32_t>(last / kSlopes) % 2);
+  multiply_slopes(shared, mine, last, dq);
+  wgmma_wait<0>();
+  pin(dq);
+  hand_over(shared, mine, last, dq);
+  dk.store(w.base + key, w.kv_head * kTile, dk_sum, s.scale);
+  dv.store(w.base + key, w.kv_head * kTile, dv_sum, 1);
 }
 
 template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
-    queries_kernel(const __grid_constant__ KeysMaps maps, const HeadShape s, const PairStats* stats, Places dq) {
+    backward_kernel(const __grid_constant__ Maps maps, const HeadShape s, const PairStats* stats, const Sums sums, Places dk,
+                    Places dv) {
   extern __shared__ std::byte memory[];
-  auto& shared = *reinterpret_cast<QueriesShared*>((reinterpret_cast<uintptr_t>(memory) + 1023) / 1024 * 1024);
-  Pipe& pipe = shared.pipe;
-  pipe.init();
-  const int sequence = static_cast<int>(blockIdx.x) / s.heads, head = static_cast<int>(blockIdx.x) % s.heads;
-  const int kv_head = head / (s.heads / s.kv_heads), base = sequence * s.length;
-  const int first_query = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kPair;  // the longest first
-  const int first_key = Segmented ? s.start[first_query] / kPair * kPair : 0, pairs = (first_query - first_key) / kPair + 1;
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-  if (warpgroup == 0) {
-    give_registers<24>();
-    if (threadIdx.x != 0) return;
-    pipe.fixed.expect(4 * kTileBytes);
-    load_pair(shared.q, maps.q, head * kTile, base + first_query, pipe.fixed);
-    load_pair(shared.dy, maps.dy, head * kTile, base + first_query, pipe.fixed);
-    for (int turn = 0; turn < pairs; ++turn) {
-      const int stage = pipe.to_fill(turn, 4 * kTileBytes), key = base + first_key + turn * kPair;
-      load_pair(shared.k[stage], maps.k, kv_head * kTile, key, pipe.full[stage]);
-      load_pair(shared.v[stage], maps.v, kv_head * kTile, key, pipe.full[stage]);
+  auto& shared = tiles_of<Shared>(memory);
+  if (threadIdx.x == 0) {
+    shared.ticket = atomicAdd(sums.ticket, 1);
+    for (Barrier& written : shared.slopes_written) written.init(4 * kConsumers);
+    for (int i = 0; i < 2; ++i) {
+      shared.dq_written[i].init(4);
+      shared.dq_sent[i].init(1);
     }
+  }
+  shared.pipe.init();
+  const Walk walk = Walk::of<Segmented>(s, shared.ticket);
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (warpgroup > 0) {
+    take_registers<232>();
+    multiply_turns<Segmented>(shared, s, walk, warpgroup - 1, dk, dv);
     return;
   }
-  take_registers<240>();
-  const int query = first_query + (warpgroup - 1) * kTile;
-  const Tile &q = shared.q[warpgroup - 1], &dy = shared.dy[warpgroup - 1];
-  Accumulator dq_sum = {};
-  float lse[2], along[2];
-#pragma unroll
-  for (int b = 0; b < 2; ++b) {
-    const int row = base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4 + 8 * b;
-    const int64_t at = s.statistic(row, head);
-    lse[b] = stats[at / 2].lse[at % 2];
-    along[b] = stats[at / 2].along[at % 2];
-  }
-  pipe.fixed.wait(0);
-  for (int turn = 0; turn < pairs; ++turn) {
-    const int stage = pipe.filled(turn), key = first_key + turn * kPair;
-    WideAccumulator scores, dp;
-    Fragment weights[2], slopes[2];
-    multiply_rows(scores, q, shared.k[stage]);
-    multiply_rows(dp, dy, shared.v[stage]);
-    wgmma_wait<1>();
-    pin(scores);
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      query_weights<Segmented>(weights[half], scores + 32 * half, s, lse, query, key + kTile * half);
-    wgmma_wait<0>();
-    pin(dp);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      query_slopes(slopes[half], dp + 32 * half, weights[half], along);
-      add_product(dq_sum, slopes[half], shared.k[stage][half]);
-    }
-    wgmma_wait<0>();
-    pin(dq_sum);
-    pipe.release(stage);
-  }
-  dq.store(base + query, head * kTile, dq_sum, s.scale);
-}
-
-Places places(const Tensor& gradient) { return {sink<bf16>(gradient), gradient ? pitch_of(gradient) : 0}; }
-
-template <bool Segmented>
-void run(Scratch& scratch, const Backward<Attention>& b, const HeadShape& s, const PairStats* stats) {
-  const KeysMaps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(b.dout.y)};
-  const auto sequences = static_cast<unsigned>(b.in.q.rows() / s.length);
-  const auto blocks = static_cast<unsigned>(s.length / kPair);
-  if (b.din.k || b.din.v)
-    launch_tiles<KeysShared>(scratch, keys_kernel<Segmented>, dim3(sequences * static_cast<unsigned>(s.kv_heads), blocks), maps,
-                             s, stats, places(b.din.k), places(b.din.v));
-  if (b.din.q)
-    launch_tiles<QueriesShared>(scratch, queries_kernel<Segmented>, dim3(sequences * static_cast<unsigned>(s.heads), blocks),
-                                maps, s, stats, places(b.din.q));
+  give_registers<40>();
+  if (threadIdx.x == 0) copy_tiles(shared, maps, s, stats, walk);
+  if (threadIdx.x == 32) send_sums(shared, s, sums, walk);
 }
 
 }  // namespace
@@ -297,12 +236,16 @@ void run(Scratch& scratch, const Backward<Attention>& b, const HeadShape& s, con
 bool sm90_attention_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
   if (!suits_sm90(op, b.in)) return false;
   const HeadShape s = head_shape(op, b.in);
-  const int64_t items = b.in.q.rows() * s.heads;
-  auto* stats = scratch.take<float>(2 * items);
-  gather_stats<<<blocks_for(scratch.context(), items, kThreads / 8), kThreads, 0, scratch.stream()>>>(
-      s, items, pointer<bf16>(b.out.y), pointer<bf16>(b.dout.y), pointer<float>(b.saved.lse), stats);
-  const auto* pairs = reinterpret_cast<const PairStats*>(stats);
-  b.in.segment_start ? run<true>(scratch, b, s, pairs) : run<false>(scratch, b, s, pairs);
+  const int64_t items = b.in.q.rows() * s.heads, counters = items / kPair + 1;
+  Sums sums{scratch.take<FloatTile>(items / kTile), scratch.take<int>(counters), nullptr};
+  sums.ticket = sums.added + counters - 1;
+  check(cudaMemsetAsync(sums.added, 0, static_cast<size_t>(counters) * sizeof(int), scratch.stream()), "cudaMemsetAsync");
+  const PairStats* stats = gather_statistics(scratch, s, b);
+  const Maps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(b.dout.y)};
+  const auto blocks = static_cast<unsigned>(b.in.q.rows() / kPair * s.kv_heads);
+  launch_tiles<Shared>(scratch, b.in.segment_start ? backward_kernel<true> : backward_kernel<false>, dim3(blocks), maps, s,
+                       stats, sums, places(b.din.k), places(b.din.v));
+  if (b.din.q) round_sums(scratch, s, sums, b.din.q);
   check_launch("attention' of 64-wide heads");
   return true;
 }

@@ -13,8 +13,9 @@ using namespace sm90;
 constexpr float kLog2E = 1.4426950408889634f;
 
 struct Shared {
+  static constexpr int kStages = 4;
   Tile q[2], k[kStages][2], v[kStages][2];
-  Pipe pipe;
+  Pipe<kStages> pipe;
 };
 struct Maps {
   CUtensorMap q, k, v;
@@ -78,8 +79,8 @@ template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, bf16* y, float* lse) {
   extern __shared__ std::byte memory[];
-  auto& shared = *reinterpret_cast<Shared*>((reinterpret_cast<uintptr_t>(memory) + 1023) / 1024 * 1024);
-  Pipe& pipe = shared.pipe;
+  auto& shared = tiles_of<Shared>(memory);
+  auto& pipe = shared.pipe;
   pipe.init();
   const int sequence = static_cast<int>(blockIdx.x) / s.heads, head = static_cast<int>(blockIdx.x) % s.heads;
   const int kv_head = head / (s.heads / s.kv_heads), base = sequence * s.length;
@@ -114,11 +115,11 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     weigh(weights, scores, rows, c, shrink);
     wgmma_wait<Last ? 0 : 1>();  // the values of the turn before
     pin(sum);
-    if (turn > 0) pipe.release((turn - 1) % kStages);
+    if (turn > 0) pipe.release((turn - 1) % Shared::kStages);
 #pragma unroll
     for (int i = 0; i < 32; ++i) sum[i] *= shrink[i / 2 % 2];
-    add_product(sum, weights[0], shared.v[turn % kStages][0]);
-    add_product(sum, weights[1], shared.v[turn % kStages][1]);
+    add_product(sum, weights[0], shared.v[turn % Shared::kStages][0]);
+    add_product(sum, weights[1], shared.v[turn % Shared::kStages][1]);
     if constexpr (!Last) {
       wgmma_wait<2>();
       pin(next);

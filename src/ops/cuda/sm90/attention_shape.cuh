@@ -20,9 +20,10 @@ struct HeadShape {
 
 // A block: one warpgroup that copies, two that multiply, each owning one of two tiles of rows. In a turn it takes two tiles of
 // the other side, which wait in stages.
-inline constexpr int kConsumers = 2, kStages = 4, kBlockThreads = 128 * (kConsumers + 1);
+inline constexpr int kConsumers = 2, kBlockThreads = 128 * (kConsumers + 1);
 inline constexpr int kPair = 2 * sm90::kTile;  // rows that a block owns, and rows that a turn takes
 
+template <int kStages>
 struct Pipe {
   sm90::Barrier fixed, full[kStages], empty[kStages];
   __device__ void init() {
@@ -60,9 +61,17 @@ bool suits_sm90(const Attention& op, const Attention::In& in);
 HeadShape head_shape(const Attention& op, const Attention::In& in);
 CUtensorMap tile_map(const Tensor& rows);  // tiles of 64 × 64 of a bf16 matrix
 
+// A block's shared memory. It begins where swizzled tiles may lie as long as a kernel has no other.
+template <class Shared>
+__device__ Shared& tiles_of(std::byte* memory) {
+  if (sm90::shared_address(memory) % alignof(sm90::Tile) != 0) __trap();
+  return *reinterpret_cast<Shared*>(memory);
+}
+
 template <class Shared, class Kernel, class... Args>
 void launch_tiles(Scratch& scratch, Kernel* kernel, dim3 grid, const Args&... args) {
-  constexpr size_t kBytes = sizeof(Shared) + 1024;  // room to align
+  constexpr size_t kBytes = sizeof(Shared);
+  static_assert(kBytes <= 232448, "more than a block may have");
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "cudaFuncSetAttribute");
   kernel<<<grid, kBlockThreads, kBytes, scratch.stream()>>>(args...);
 }

@@ -59,6 +59,34 @@ __device__ inline void load_bytes(void* to, const void* from, uint32_t bytes, Ba
       : "memory");
 }
 
+// Makes what the threads wrote to shared memory visible to copies and products, which read it by another way.
+__device__ inline void publish_to_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Bytes of shared memory to global memory: as they are, or added to the floats that lie there.
+__device__ inline void store_bytes(void* to, const void* from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+__device__ inline void add_floats(float* to, const float* from, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ inline void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ inline void wait_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// A counter in global memory by which blocks take turns.
+__device__ inline void wait_for_count(const int* counter, int count) {
+  int seen;
+  do {
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(seen) : "l"(counter) : "memory");
+  } while (seen < count);
+}
+__device__ inline void count_up(int* counter) {
+  asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(counter) : "memory");
+}
+
 template <int Count>
 __device__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
@@ -106,6 +134,20 @@ __device__ inline void wgmma_step(Accumulator& d, const uint32_t (&a)[4], uint64
         "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
+// The same with A in shared memory, its columns contiguous (Aᵀ lies there by rows), as B's are.
+__device__ inline void wgmma_step(Accumulator& d, uint64_t a, uint64_t b, int keep) {
+  asm volatile(
+      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "%32, %33, keep, 1, 1, 1, 1;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]),
+        "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]),
+        "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "l"(a), "l"(b), "r"(keep));
+}
 __device__ inline void wgmma_step(WideAccumulator& d, uint64_t a, uint64_t b, int keep) {
   asm volatile(
       "{\n.reg .pred keep;\nsetp.ne.b32 keep, %66, 0;\n"
@@ -145,6 +187,17 @@ __device__ inline void add_product(Accumulator& d, const Fragment& a, const Tile
   wgmma_commit();
 }
 
+// d = Σ over the two tiles Aᵀ·B, all in shared memory; enqueued and committed.
+__device__ inline void multiply_columns(Accumulator& d, const Tile& a0, const Tile& a1, const Tile (&b)[2]) {
+  constexpr uint64_t kStep = 16 * 128 >> 4;
+  wgmma_fence();
+#pragma unroll
+  for (int s = 0; s < 4; ++s) wgmma_step(d, describe(a0) + s * kStep, describe(b[0]) + s * kStep, s > 0);
+#pragma unroll
+  for (int s = 0; s < 4; ++s) wgmma_step(d, describe(a1) + s * kStep, describe(b[1]) + s * kStep, 1);
+  wgmma_commit();
+}
+
 __device__ inline uint32_t pack(float low, float high) {
   uint32_t out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
@@ -154,6 +207,20 @@ __device__ inline uint32_t pack(float low, float high) {
 __device__ inline void round_four(Fragment& to, int j, const float (&x)[4]) {
   to[j / 2][j % 2 * 2] = pack(x[0], x[1]);
   to[j / 2][j % 2 * 2 + 1] = pack(x[2], x[3]);
+}
+// A warpgroup's fragment as rows of a swizzled tile.
+__device__ inline void store_fragment(Tile& to, const Fragment& f) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, matrix = lane / 8;
+  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane % 8 + matrix % 2 * 8;
+  const uint32_t at = shared_address(&to) + static_cast<uint32_t>(row) * 128;
+#pragma unroll
+  for (int s = 0; s < 4; ++s) {
+    const int piece = (2 * s + matrix / 2) ^ (row % 8);
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at + static_cast<uint32_t>(piece) * 16),
+        "r"(f[s][0]), "r"(f[s][1]), "r"(f[s][2]), "r"(f[s][3])
+        : "memory");
+  }
 }
 // Element i of what was rounded.
 __device__ inline float rounded(const Fragment& f, int i) {

@@ -1,0 +1,67 @@
+#include "ops/cuda/sm90/attention_sums.cuh"
+
+#include "ops/cuda/heads.cuh"
+
+namespace fairway::cuda {
+namespace {
+
+using sm90::kTile;
+
+// How 32-bit numbers of queries split; suits_sm90 keeps them below 2³¹.
+struct Split {
+  Divisor heads, length;
+};
+
+// Eight lanes a query and head.
+__global__ void gather_kernel(Split split, unsigned items, const bf16* y, const bf16* dy, const float* lse, float* stats) {
+  constexpr int kLanes = 8, kEach = 8;
+  const unsigned lane = threadIdx.x % kLanes;
+  for (auto item = static_cast<unsigned>(first_group<kLanes>()); item < items;
+       item += static_cast<unsigned>(group_stride<kLanes>())) {
+    float a[kEach], b[kEach], along = 0;
+    Source<bf16>{y}.load(int64_t{item} * kTile + lane * kEach, a);
+    Source<bf16>{dy}.load(int64_t{item} * kTile + lane * kEach, b);
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) along += a[k] * b[k];
+    along = group_sum<kLanes>(along);
+    const unsigned row = split.heads.quotient(item), head = item - row * split.heads.value;
+    const unsigned sequence = split.length.quotient(row), place = row - sequence * split.length.value;
+    const unsigned at = (sequence * split.heads.value + head) * split.length.value + place;
+    if (lane < 2) stats[int64_t{at / 2} * 4 + lane * 2 + at % 2] = lane == 0 ? lse[at] * kLog2E : along;
+  }
+}
+
+// Eight lanes a row of a tile.
+__global__ void round_kernel(Split split, unsigned lines, const float* sums, float factor, Places dq) {
+  const unsigned lane = threadIdx.x % kPieces;
+  for (auto line = static_cast<unsigned>(first_group<kPieces>()); line < lines;
+       line += static_cast<unsigned>(group_stride<kPieces>())) {  // of (B, H, T)
+    float x[kPiece];
+    Source<float>{sums}.load((int64_t{line} * kPieces + lane) * kPiece, x);
+#pragma unroll
+    for (float& v : x) v *= factor;
+    const unsigned block = split.length.quotient(line), place = line - block * split.length.value;
+    const unsigned sequence = split.heads.quotient(block), head = block - sequence * split.heads.value;
+    const int64_t row = int64_t{sequence} * split.length.value + place;
+    dq.sink.store(row * dq.pitch + head * kTile + (lane ^ (place % 8)) * kPiece, x);
+  }
+}
+
+}  // namespace
+
+const PairStats* gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b) {
+  const int64_t items = b.in.q.rows() * s.heads;
+  auto* stats = scratch.take<float>(2 * items);
+  gather_kernel<<<blocks_for(scratch.context(), items, kThreads / 8), kThreads, 0, scratch.stream()>>>(
+      {Divisor(s.heads), Divisor(s.length)}, static_cast<unsigned>(items), pointer<bf16>(b.out.y), pointer<bf16>(b.dout.y),
+      pointer<float>(b.saved.lse), stats);
+  return reinterpret_cast<const PairStats*>(stats);
+}
+
+void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq) {
+  const int64_t lines = dq.rows() * s.heads;
+  round_kernel<<<blocks_for(scratch.context(), lines, kThreads / kPieces), kThreads, 0, scratch.stream()>>>(
+      {Divisor(s.heads), Divisor(s.length)}, static_cast<unsigned>(lines), sums.tiles->at, s.scale, places(dq));
+}
+
+}  // namespace fairway::cuda
