@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "app/command.h"
+#include "app/machine_facts.h"
 #include "comm/launch.h"
 #include "comm/nccl_start.h"
 #include "ops/cpu/isa/kernels.h"
@@ -68,39 +69,46 @@ std::string nccl_text() {
   return version.empty() ? "libnccl.so.2 is not installed (ranks on devices then talk over MPI)" : version;
 }
 
-int run_doctor(const CommonFlags& flags) {
-  Machine machine(flags);
-  const double peak = cpu::fma_peak_gflops(machine.queue.pool(), 0.1);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  const double memory_free = memory_of("MemAvailable");
+}  // namespace
+
+nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
   std::error_code error;
   const double disk_free = static_cast<double>(std::filesystem::space(".", error).available);
   const std::vector<cuda::DeviceInfo> devices = cuda::devices();
-  const std::vector<std::string> problems = find_problems(memory_free, error ? kLittleDisk : disk_free, devices.size());
+  const double memory_free = memory_of("MemAvailable");
+  return {{"version", FAIRWAY_VERSION},
+          {"cpu", cpu_model()},
+          {"isa", cpu::isa_name()},
+          {"threads", pool.threads()},
+          {"peak_gflops", cpu::fma_peak_gflops(pool, peak_seconds)},
+          {"memory_bytes", static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE))},
+          {"memory_free_bytes", memory_free},
+          {"disk_free_bytes", disk_free},
+          {"cuda", !devices.empty()},
+          {"cuda_in_build", cuda::in_build()},
+          {"device", devices.empty() ? "" : devices[0].name},
+          {"nccl", !nccl_version().empty()},
+          {"mpi", mpi_in_build()},
+          {"problems", find_problems(memory_free, error ? kLittleDisk : disk_free, devices.size())}};
+}
+
+namespace {
+
+int run_doctor(const CommonFlags& flags) {
+  Machine machine(flags);
+  const nlohmann::ordered_json facts = machine_facts(machine.queue.pool(), 0.1);
+  const auto number = [&](const char* name) { return facts.at(name).get<double>(); };
   std::string text = fmt::format(
       "program  fairway {}\ncpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB, {:.1f} "
       "free\n"
       "disk     {:.1f} GiB free here\ncuda     {}\nnccl     {}\nmpi      {}\n",
-      FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), peak, memory / kGiB, memory_free / kGiB,
-      disk_free / kGiB, cuda_text(devices), nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
+      FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), number("peak_gflops"),
+      number("memory_bytes") / kGiB, number("memory_free_bytes") / kGiB, number("disk_free_bytes") / kGiB,
+      cuda_text(cuda::devices()), nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
+  const auto problems = facts.at("problems").get<std::vector<std::string>>();
   for (const std::string& problem : problems) text += "problem  " + problem + "\n";
   if (problems.empty()) text += "no problems found\n";
-  print_result(flags,
-               {{"version", FAIRWAY_VERSION},
-                {"cpu", cpu_model()},
-                {"isa", cpu::isa_name()},
-                {"threads", machine.queue.pool().threads()},
-                {"peak_gflops", peak},
-                {"memory_bytes", memory},
-                {"memory_free_bytes", memory_free},
-                {"disk_free_bytes", disk_free},
-                {"cuda", !devices.empty()},
-                {"cuda_in_build", cuda::in_build()},
-                {"device", devices.empty() ? "" : devices[0].name},
-                {"nccl", !nccl_version().empty()},
-                {"mpi", mpi_in_build()},
-                {"problems", problems}},
-               text);
+  print_result(flags, facts, text);
   return 0;
 }
 

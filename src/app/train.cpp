@@ -3,10 +3,12 @@
 
 #include "app/calibration.h"
 #include "app/command.h"
+#include "app/machine_facts.h"
 #include "app/ranks.h"
 #include "app/validation.h"
 #include "artifact/forecast.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "ops/cpu/peak.h"
 
 namespace fairway::app {
@@ -98,7 +100,11 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   std::optional<OnlineBesideTraining> online;
   if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
   const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
-  if (comm.root()) print_result(common, to_json(summary), to_text(summary, flags.out));
+  if (comm.root()) {
+    write_file_atomic(std::filesystem::path(flags.out) / "machine.json",
+                      machine_facts(machine.queue.pool(), 0.01).dump(2) + "\n");
+    print_result(common, to_json(summary), to_text(summary, flags.out));
+  }
   return summary.interrupted ? 130 : 0;
 }
 

@@ -99,12 +99,11 @@ std::vector<Phase> after_training(const ChainRequest& request, const Recipe& rec
   audit.inputs = {"model.fwy", "score.json"};
   audit.save_as = "audit.json";
   audit.outputs = {"receipt.json", "audit.json"};
-  Phase machine{.name = "machine", .command = {"doctor"}, .outputs = {"machine.json"}, .save_as = "machine.json"};
   Phase report{.name = "report", .command = {"report", folder}};
   report.inputs = {"metrics.jsonl", "pack.json",    "score.json",  "score_plain.json",
                    "audit.json",    "samples.json", "machine.json"};
   report.outputs = {"report.html"};
-  std::vector<Phase> phases{pack, plain_phase(request), score, audit, samples_phase(request), machine, report};
+  std::vector<Phase> phases{pack, plain_phase(request), score, audit, samples_phase(request), report};
   if (recipe.score.mode == ScoreMode::plain) phases.erase(phases.begin() + 1);
   return phases;
 }

@@ -1,4 +1,5 @@
 // Same seed, same bytes: from run to run, for any number of threads, and across kills and signals.
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -82,6 +83,7 @@ TEST(Resume, OfAFinishedRunChangesNothing) {
   const ScratchFolder scratch;
   make_data(scratch / "data");
   ASSERT_EQ(run_program(train_smoke(scratch / "data", scratch / "run", kShort)).status, 0);
+  EXPECT_THAT(contents(scratch / "run" / "machine.json"), testing::HasSubstr("\"cpu\""));
   const RunBytes want = bytes_of_run(scratch / "run");
   const Outcome again = run_program(with(train_smoke(scratch / "data", scratch / "run", kShort), {"--resume"}));
   EXPECT_EQ(again.status, 0) << again.text();

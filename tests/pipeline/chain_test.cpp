@@ -22,7 +22,7 @@ TEST_F(Chain, GoesThroughEveryPhaseInOrder) {
   const ChainResult result = run_chain(request(), program_.execute(), quiet_);
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(names(program_.calls),
-              testing::ElementsAre("train", "pack", "score", "score", "audit", "generate", "doctor", "report"));
+              testing::ElementsAre("train", "pack", "score", "score", "audit", "generate", "report"));
   for (const char* field :
        {"steps", "step_ms", "train_seconds", "tokens_per_second", "val_loss", "val_bpb", "artifact_bytes", "score_bpb"})
     EXPECT_TRUE(result.summary.contains(field)) << field;
@@ -141,7 +141,7 @@ TEST_F(Chain, OtherProcessesJoinWhatAllShareWhenTheFirstSaysSo) {
   helper.agree = [&](bool) { return ++asked == 2; };  // pack is done before
   EXPECT_EQ(run_chain(helper, program_.execute(), quiet_).status, 0);
   EXPECT_THAT(names(program_.calls), testing::ElementsAre("train", "score", "score"));
-  EXPECT_EQ(asked, 8);
+  EXPECT_EQ(asked, 7);
   EXPECT_FALSE(fs::exists(folder_ / "run" / "run.json"));
 }
 
