@@ -2,6 +2,8 @@
 JOBS ?= $(shell nproc)
 launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
+nvcc := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+
 # Folders whose tests run under AddressSanitizer and UBSan every time: parsers of outside input, and SIMD kernels.
 sanitized := $(foreach folder,base recipe tokenizer params data artifact fuzz ops_cpu,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 # Folders with threads of their own, for ThreadSanitizer.
@@ -10,7 +12,7 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build bench lint format cuda sanitize tsan clean
+.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +39,7 @@ test:
 	scripts/check-format
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory sanitize
+	@$(MAKE) --no-print-directory cuda-objects
 	ctest --test-dir build -j $(JOBS) --output-on-failure --no-tests=error
 
 build:
@@ -67,10 +70,22 @@ lint:
 format:
 	scripts/check-format --fix
 
+# Everything that is compiled otherwise for CUDA, and the tests of its ops, which skip where no device is. Part of make test on
+# machines with the toolkit.
+cuda-objects:
+ifeq ($(nvcc),)
+	@echo "make test: CUDA code is not compiled here, no nvcc was found (the CUDA toolkit, 13.0, brings it)"
+else
+	scripts/setup-cuda
+	cmake --preset cuda --log-level=WARNING $(launcher)
+	cmake --build build/cuda -j $(JOBS) --target fairway_tensor fairway_autograd fairway_comm ops_cuda_test
+	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
+endif
+
 cuda:
 	scripts/setup build
 	scripts/setup-cuda
-	@command -v nvcc >/dev/null || test -x /usr/local/cuda/bin/nvcc || { echo "make cuda: no nvcc on PATH; install the CUDA toolkit (13.0)"; exit 1; }
+	@test -n "$(nvcc)" || { echo "make cuda: no nvcc on PATH; install the CUDA toolkit (13.0)"; exit 1; }
 	cmake --preset cuda --log-level=WARNING $(launcher)
 	cmake --build build/cuda -j $(JOBS) --target fairway ops_cuda_test
 	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
