@@ -1,6 +1,8 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
 #include <limits>
 #include <utility>
 
@@ -20,9 +22,27 @@ void pause_cpu() {
 #endif
 }
 
+// Processors' worth of time that a container may use, rounded up; a large number where nothing limits it. More threads than
+// that wait for each other while they are held back.
+int container_limit() {
+  std::ifstream unified("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;  // of "max 100000" neither is read
+  if (unified) {
+    unified >> quota >> period;
+  } else {
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  }
+  if (!(quota > 0) || !(period > 0) || quota / period > 1e6) return std::numeric_limits<int>::max();
+  return std::max(1, static_cast<int>(std::ceil(quota / period)));
+}
+
 }  // namespace
 
-int hardware_threads() { return std::max(1u, std::thread::hardware_concurrency()); }
+int hardware_threads() {
+  const auto processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::min(processors, container_limit());
+}
 
 ThreadPool::ThreadPool(int threads) {
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
