@@ -27,8 +27,11 @@ ArenaCopy& copy_of(const Tensor& host, Context& context) {
   FAIRWAY_ASSERT(arena != nullptr, "a program on a device reads memory outside of any arena");
   if (!arena->device_copy()) {
     auto made = std::make_shared<ArenaCopy>(ArenaCopy{Buffer(arena->capacity()), {}});
-    check(cudaMemcpyAsync(made->data.data(), arena->base(), arena->capacity(), cudaMemcpyHostToDevice, context.stream()),
-          "cudaMemcpyAsync");
+    if (arena->filled() == Arena::Filled::by_programs)
+      check(cudaMemsetAsync(made->data.data(), 0, arena->capacity(), context.stream()), "cudaMemsetAsync");
+    else
+      check(cudaMemcpyAsync(made->data.data(), arena->base(), arena->capacity(), cudaMemcpyHostToDevice, context.stream()),
+            "cudaMemcpyAsync");
     arena->device_copy() = made;
   }
   return *static_cast<ArenaCopy*>(arena->device_copy().get());

@@ -17,7 +17,8 @@ struct RowSampling {
   int64_t vocab = 0;
 };
 
-// Fills `out` (rows of the decoder × T tokens, T at most its length); `each` is told how many tokens of each row are there.
+// Fills `out` (rows of the decoder × T tokens, T at most its length); `each` is told how many tokens of each row are there, or
+// were asked for where the decoder draws them itself (then its temperature counts).
 void sample_rows(Decoder& decoder, const RowSampling& options, ThreadPool& pool, std::span<int32_t> out,
                  const std::function<void(int64_t)>& each = {});
 

@@ -11,6 +11,7 @@
 #include "ops/attn_gate.h"
 #include "ops/cholesky_inverse.h"
 #include "ops/clip_coefficient.h"
+#include "ops/draw_tokens.h"
 #include "ops/embed.h"
 #include "ops/fake_quant.h"
 #include "ops/fill.h"

@@ -29,7 +29,8 @@ void enter(const std::byte* base, Arena* arena) {
 
 }  // namespace
 
-Arena::Arena(std::string name, size_t bytes) : name_(std::move(name)), capacity_(align_up(bytes)) {
+Arena::Arena(std::string name, size_t bytes, Filled filled)
+    : name_(std::move(name)), capacity_(align_up(bytes)), filled_(filled) {
   if (capacity_ == 0) return;
   // Anonymous pages come zeroed and are only backed once touched, so a large arena costs nothing at start-up.
   void* pages = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,6 +48,7 @@ Arena::Arena(Arena&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       capacity_(std::exchange(other.capacity_, 0)),
       used_(std::exchange(other.used_, 0)),
+      filled_(other.filled_),
       parts_(std::move(other.parts_)),
       device_copy_(std::move(other.device_copy_)) {
   if (data_ != nullptr) enter(data_, this);

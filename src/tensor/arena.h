@@ -15,7 +15,10 @@ inline constexpr size_t align_up(size_t bytes) { return (bytes + kArenaAlignment
 
 class Arena {
  public:
-  Arena(std::string name, size_t bytes);  // zeroed; poisoned with NaN where asked by poison()
+  // Zeroed; poisoned with NaN where asked by poison(). What the host has written when a device makes its copy goes there,
+  // unless the arena is one that programs alone fill: then the copy begins with zeros, and the host's pages need never exist.
+  enum class Filled : uint8_t { by_host, by_programs };
+  Arena(std::string name, size_t bytes, Filled filled = Filled::by_host);
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&&) = delete;
@@ -31,6 +34,7 @@ class Arena {
   // The arena that holds an address, or null. A device backend keeps its copy of an arena beside it, to be freed with it.
   static Arena* containing(const std::byte* address);
   std::shared_ptr<void>& device_copy() { return device_copy_; }
+  Filled filled() const { return filled_; }
 
   struct Part {
     std::string name;
@@ -44,6 +48,7 @@ class Arena {
   std::byte* data_ = nullptr;
   size_t capacity_ = 0;
   size_t used_ = 0;
+  Filled filled_ = Filled::by_host;
   std::vector<Part> parts_;
   std::shared_ptr<void> device_copy_;
 };

@@ -54,6 +54,27 @@ TEST_F(SampleRows, FollowTheLogits) {
   }
 }
 
+// The same numbers drawn by the host and by the program, on every backend of the CPU, text shorter than the cache included.
+TEST_F(SampleRows, AreThoseThatTheProgramDraws) {
+  for (const Backend backend : {Backend::ref, Backend::cpu}) {
+    executor_ = make_executor(backend, queue_);
+    for (const auto& [temperature, length] : {std::pair{0.8, kLength}, std::pair{1.3, kLength - 4}, std::pair{0.0, kLength}}) {
+      const RowSampling how{.temperature = temperature, .seed = 5, .first_row = 2, .vocab = recipe_.model.vocab};
+      Decoder by_host(recipe_, params_, 3, kLength, {}, *executor_);
+      Decoder by_program(recipe_, params_, 3, kLength, {}, *executor_, Drawing{temperature});
+      std::vector<int32_t> text(static_cast<size_t>(3 * length)), drawn(text.size()), again(text.size());
+      std::vector<int64_t> told;
+      sample_rows(by_host, how, queue_.pool(), text);
+      sample_rows(by_program, how, queue_.pool(), drawn, [&](int64_t t) { told.push_back(t); });
+      sample_rows(by_program, how, queue_.pool(), again);
+      EXPECT_EQ(drawn, text);
+      EXPECT_EQ(again, text);
+      EXPECT_EQ(static_cast<int64_t>(told.size()), length);
+      EXPECT_EQ(told.back(), length);
+    }
+  }
+}
+
 TEST_F(SampleRows, TellHowFarTheyAre) {
   Decoder decoder(recipe_, params_, 2, kLength, {}, *executor_);
   std::vector<int32_t> text(2 * 5);

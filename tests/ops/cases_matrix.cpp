@@ -90,6 +90,25 @@ std::vector<OpCase<AttentionCached>> cases(const AttentionCached&) {
   return list;
 }
 
+std::vector<OpCase<DrawTokens>> cases(const DrawTokens&) {
+  std::vector<OpCase<DrawTokens>> list;
+  const auto matrix = [](int64_t rows, int64_t columns, int64_t limit) {
+    Slot slot = indices(rows * columns, limit);
+    slot.shape = {rows, columns};
+    return slot;
+  };
+  const auto add = [&](int64_t rows, int64_t vocab, int64_t length, int64_t rotated, double temperature) {
+    list.push_back({{.temperature = temperature, .cap = 30},
+                    {uniform({rows, vocab}, -4, 4), uniform_f64({rows, length}, 0, 0.999), matrix(rows, length, vocab),
+                     indices(1, length), indices(rows * 3, vocab), indices(rows, rows * 3), indices(rows, vocab),
+                     uniform({length, rotated}), uniform({1, rotated})}});
+  };
+  for (int64_t vocab : {1, 2, 31, 33, 255, 257, 1000, 1024, 5003}) add(3, vocab, 9, 4, 0.8);
+  for (int64_t length : {1, 2, 3, 4, 40}) add(5, 64, length, 2, 1.5);
+  for (int64_t vocab : {1, 100, 1024}) add(4, vocab, 6, 16, 0);
+  return list;
+}
+
 std::vector<OpCase<ProjectResidual>> cases(const ProjectResidual&) {
   std::vector<OpCase<ProjectResidual>> list;
   for (const Product& p : product_sweep()) {
