@@ -12,7 +12,7 @@
 namespace fairway {
 namespace {
 
-constexpr size_t kMostCacheBytes = size_t{1} << 30;
+constexpr size_t kMostCacheBytes = size_t{1} << 30, kMostOnDevice = size_t{8} << 30;
 constexpr int64_t kMostRows = 64;      // made at once: enough for the matrix products, little for the caches
 constexpr int64_t kPassTokens = 4096;  // of one forward pass
 
@@ -26,9 +26,12 @@ int64_t divisor_up_to(int64_t n, int64_t most) {
 // Rows [first, first + rows) of the model's own text, `length` tokens each.
 std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibration& options, int64_t first, int64_t rows,
                                int64_t length) {
-  const auto fitting = static_cast<int64_t>(kMostCacheBytes / Decoder::cache_bytes(model.recipe, length, model.stage));
+  const bool device = model.executor.stream() != nullptr;
+  const auto fitting = static_cast<int64_t>((device ? kMostOnDevice : kMostCacheBytes) /
+                                            Decoder::cache_bytes(model.recipe, length, model.stage));
   const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
-  Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor);
+  Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor,
+                  device ? std::optional(Drawing{options.temperature}) : std::nullopt);
   std::vector<int32_t> text(static_cast<size_t>(rows * length));
   for (int64_t row = 0; row < rows; row += together) {
     const RowSampling how{.temperature = options.temperature,
@@ -80,6 +83,7 @@ HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration
     HessianStore& hessians = shared.store_for(batch);
     forward.run(tokens, {}, hessians);
     hessians.end_batch();
+    if (shared.ends_group(batch)) forward.give(hessians);
     if (model.progress) model.progress("Hessians", (batch + 1) * together, rows);
   }
   return shared.finish(problems);
@@ -103,6 +107,7 @@ HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader
         batch.segment_start ? std::span<const int32_t>(batch.segment_start.as<int32_t>(), count) : std::span<const int32_t>(),
         hessians);
     hessians.end_batch();
+    if (shared.ends_group(i)) forward->give(hessians);
     if (model.progress) model.progress("Hessians", i + 1, batches);
   }
   return shared.finish(problems);

@@ -1,6 +1,8 @@
-// One forward pass of the model whose observe points feed Hessians (scoring spec §4.6).
+// One forward pass of the model whose observe points feed Hessians (scoring spec §4.6). On a device the products XᵀX are part
+// of the program and their sums stay there until they are asked for.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 
@@ -20,13 +22,25 @@ class ObservedForward {
   // Reads `params` at every run; they must outlive it.
   ObservedForward(const Recipe& recipe, const ParamStore& params, const Form& form, ModelStage stage, Executor& executor);
 
-  // Adds XᵀX of every weight's inputs; the caller says when a batch ends.
+  // Adds XᵀX of every weight's inputs; the caller says when a batch ends. What a device has summed up comes with give(), which
+  // begins anew.
   void run(std::span<const int32_t> tokens, std::span<const int32_t> segment_start, HessianStore& hessians);
+  void give(HessianStore& hessians);
 
  private:
+  struct OnDevice {
+    explicit OnDevice(Program& program);
+    Arena memory;
+    Tensor all;                            // f64: every point's sums, one after another
+    std::map<std::string, Tensor> points;  // (C, C), parts of it
+    std::unique_ptr<BoundProgram> clear;
+    bool used = false;
+  };
+
   Executor* executor_;
   Arena io_;
   ModelInputs inputs_;
+  std::unique_ptr<OnDevice> sums_;  // before the program that adds to them
   std::unique_ptr<BoundProgram> program_;
 };
 

@@ -28,6 +28,7 @@ void OnlineCalibration::after_step(int64_t step, double learning_rate_scale, boo
   const data::Batch& batch = loader_->next();
   hessians_.forget(options_.keep);
   forward_.at(looped).run(indices(batch.tokens), indices(batch.segment_start), hessians_);
+  forward_.at(looped).give(hessians_);
   hessians_.end_batch();
   seen_step_ = step;
   ++passes_;

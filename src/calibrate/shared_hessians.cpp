@@ -50,6 +50,8 @@ bool SharedHessians::mine(int64_t batch) const {
   return group >= first_ && group < first_ + groups_;
 }
 
+bool SharedHessians::ends_group(int64_t batch) const { return batch + 1 == batches_ || group_of(batch + 1) != group_of(batch); }
+
 void SharedHessians::close_group() {
   stack_.push_back(std::move(*open_));
   for (int k = carries_after(closed_); k > 0; --k) {

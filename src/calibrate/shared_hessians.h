@@ -14,6 +14,7 @@ class SharedHessians {
   SharedHessians(Queue& queue, Communicator& comm, int64_t batches);
 
   bool mine(int64_t batch) const;
+  bool ends_group(int64_t batch) const;    // no later batch is added to its store
   HessianStore& store_for(int64_t batch);  // of the rank's own batches, in order
   // On every rank, finished. Collective.
   HessianStore finish(std::vector<std::string>& problems);

@@ -66,6 +66,21 @@ void HessianStore::accumulate(std::string_view point, const Tensor& rows) {
               {make_view(hessian.values.data(), {{side, side}, DType::f64}), rows.reshaped({rows.rows(), side})});
 }
 
+void HessianStore::add_sums(std::string_view point, int64_t side, std::span<const double> sums) {
+  FAIRWAY_ASSERT(!finished_ && static_cast<int64_t>(sums.size()) == side * side, "sums of another size than their point");
+  const auto [at, fresh] = hessians_.try_emplace(std::string(point));
+  Hessian& hessian = at->second;
+  if (fresh) {
+    hessian.side = side;
+    hessian.values.assign(sums.begin(), sums.end());
+    return;
+  }
+  FAIRWAY_ASSERT(hessian.side == side, "a point's vectors changed their length");
+  runner_.pool().parallel_for(side, [&](int64_t i) {
+    for (int64_t k = i * side; k < (i + 1) * side; ++k) hessian.values[static_cast<size_t>(k)] += sums[static_cast<size_t>(k)];
+  });
+}
+
 void HessianStore::forget(double keep) {
   batches_ *= keep;
   for (auto& [point, hessian] : hessians_)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ class HessianStore {
 
   // rows: f32 (N, C), in any number of calls. Points that no weight reads are ignored, so that an observer may pass on all.
   void accumulate(std::string_view point, const Tensor& rows);
+  // Sums that were made elsewhere, (C, C), their lower triangle filled.
+  void add_sums(std::string_view point, int64_t side, std::span<const double> sums);
   void end_batch() { batches_ += 1; }
   // What was gathered so far counts `keep` times as much as what follows: for sums over a whole training run.
   void forget(double keep);
