@@ -116,6 +116,19 @@ class CudaExecutor : public Executor {
     return to;
   }
 
+  void deliver(const BoundProgram& bound, int32_t value, Delivery& to) override {
+    const Tensor from = device_program(bound).tensor(value);
+    FAIRWAY_ASSERT(from.spec.dtype == bound.tensor(value).spec.dtype, "numbers that are delivered have one type everywhere");
+    send_back(from, to);
+  }
+  void deliver(const Tensor& host, Delivery& to) override {
+    const cuda::ArenaCopy* copy = cuda::existing_copy(host);
+    copy != nullptr ? send_back(cuda::on_device(host, *copy), to) : Executor::deliver(host, to);
+  }
+  void receive(Delivery& delivery) override {
+    if (auto* part = static_cast<cuda::PinnedNumbers*>(delivery.device_part.get())) part->receive(delivery.bytes);
+  }
+
   void wait() override { context_.wait(); }
   Tensor place_of(const Tensor& host) override { return cuda::on_device(host, cuda::copy_of(host, context_)); }
   void* stream() const override { return context_.stream(); }
@@ -142,6 +155,11 @@ class CudaExecutor : public Executor {
     cuda::check(cudaGraphInstantiate(&made, graph, 0), "cudaGraphInstantiate");
     cudaGraphDestroy(graph);
     return made;
+  }
+
+  void send_back(const Tensor& from, Delivery& to) {
+    if (!to.device_part) to.device_part = std::make_shared<cuda::PinnedNumbers>();
+    static_cast<cuda::PinnedNumbers*>(to.device_part.get())->send(from, context_);
   }
 
   void download(const Tensor& from, std::byte* to) {

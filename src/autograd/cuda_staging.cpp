@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace fairway::cuda {
 namespace {
 
@@ -16,28 +18,65 @@ size_t place_bytes(const BoundCall& call) {
   return total;
 }
 
-}  // namespace
-
-PinnedRing::PinnedRing(size_t bytes) : bytes_(bytes) {
+std::byte* pinned(size_t bytes) {
   void* data = nullptr;
   check(cudaMallocHost(&data, bytes), "cudaMallocHost");
-  data_ = static_cast<std::byte*>(data);
+  return static_cast<std::byte*>(data);
 }
 
-PinnedRing::~PinnedRing() { cudaFreeHost(data_); }
+cudaEvent_t untimed_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  return event;
+}
+
+}  // namespace
+
+PinnedRing::PinnedRing(size_t bytes) : data_(pinned(bytes)), bytes_(bytes / 2 / kPlace * kPlace) {
+  for (cudaEvent_t& event : left_) event = untimed_event();
+}
+
+PinnedRing::~PinnedRing() {
+  for (cudaEvent_t event : left_) cudaEventDestroy(event);
+  cudaFreeHost(data_);
+}
 
 void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Context& context) {
-  if (bytes > bytes_ / 2) {  // rare and large: the driver's own staging will do
+  if (bytes > bytes_) {  // rare and large: the driver's own staging will do
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
     return;
   }
   if (used_ + bytes > bytes_) {
-    context.wait();
+    check(cudaEventRecord(left_[static_cast<size_t>(half_)], context.stream()), "cudaEventRecord");
+    half_ = 1 - half_;
     used_ = 0;
+    check(cudaEventSynchronize(left_[static_cast<size_t>(half_)]), "cudaEventSynchronize");
   }
-  std::memcpy(data_ + used_, from, bytes);
-  check(cudaMemcpyAsync(to, data_ + used_, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
+  std::byte* place = data_ + static_cast<size_t>(half_) * bytes_ + used_;
+  std::memcpy(place, from, bytes);
+  check(cudaMemcpyAsync(to, place, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
   used_ += (bytes + kPlace - 1) / kPlace * kPlace;
+}
+
+PinnedNumbers::PinnedNumbers() : data_(pinned(sizeof(Delivery::bytes))), there_(untimed_event()) {}
+
+PinnedNumbers::~PinnedNumbers() {
+  cudaEventDestroy(there_);
+  cudaFreeHost(data_);
+}
+
+void PinnedNumbers::send(const Tensor& from, Context& context) {
+  bytes_ = from.spec.bytes();
+  FAIRWAY_ASSERT(bytes_ <= sizeof(Delivery::bytes), "a delivery is a few numbers");
+  check(cudaMemcpyAsync(data_, from.data, bytes_, cudaMemcpyDeviceToHost, context.stream()), "cudaMemcpyAsync");
+  check(cudaEventRecord(there_, context.stream()), "cudaEventRecord");
+}
+
+void PinnedNumbers::receive(std::span<std::byte> to) {
+  if (bytes_ == 0) return;
+  check(cudaEventSynchronize(there_), "cudaEventSynchronize");
+  std::memcpy(to.data(), data_, bytes_);
+  bytes_ = 0;
 }
 
 // Keeps the address within 64 bytes, so that odd alignments are tried on the device too.

@@ -2,13 +2,16 @@
 // ref and for tests. Float only.
 #pragma once
 
+#include <array>
+#include <span>
+
 #include "autograd/executor.h"
 #include "ops/cuda/context.h"
 
 namespace fairway::cuda {
 
 // Pinned memory that small copies to the device pass through, so that the host neither waits for them nor for what runs before
-// them. A slot is used again after a full round, which begins with a wait.
+// them. It has two halves: one is filled again once the copies out of it, a half ago, are done.
 class PinnedRing {
  public:
   explicit PinnedRing(size_t bytes);
@@ -19,7 +22,25 @@ class PinnedRing {
 
  private:
   std::byte* data_ = nullptr;
-  size_t bytes_ = 0, used_ = 0;
+  size_t bytes_ = 0, used_ = 0;  // of a half
+  int half_ = 0;
+  std::array<cudaEvent_t, 2> left_{};  // recorded when a half was full
+};
+
+// A few numbers from the device, read once they are there.
+class PinnedNumbers {
+ public:
+  PinnedNumbers();
+  ~PinnedNumbers();
+  PinnedNumbers(const PinnedNumbers&) = delete;
+  PinnedNumbers& operator=(const PinnedNumbers&) = delete;
+  void send(const Tensor& from, Context& context);
+  void receive(std::span<std::byte> to);  // what the last send() sent; nothing when it was received already
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  cudaEvent_t there_ = nullptr;
 };
 
 class Staging {

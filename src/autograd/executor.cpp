@@ -64,6 +64,13 @@ void BoundProgram::resolve(std::byte* base) {
   }
 }
 
+void Executor::deliver(const BoundProgram& program, int32_t value, Delivery& to) { deliver(program.tensor(value), to); }
+
+void Executor::deliver(const Tensor& external, Delivery& to) {
+  FAIRWAY_ASSERT(external.spec.bytes() <= to.bytes.size(), "a delivery is a few numbers");
+  std::memcpy(to.bytes.data(), external.data, external.spec.bytes());
+}
+
 void Executor::run(const BoundProgram& program) {
   for (const BoundCall& call : program.calls()) run_call(call);
 }

@@ -1,6 +1,8 @@
 // Runs recorded programs. A BoundProgram has every tensor resolved to an address; an Executor walks its calls on one backend.
 #pragma once
 
+#include <array>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +50,18 @@ struct Sequence {
   std::shared_ptr<void> device_copy;
 };
 
+// A few numbers on their way to the host. What it holds of a device is made at its first use and serves again.
+struct Delivery {
+  alignas(8) std::array<std::byte, 16> bytes{};
+  std::shared_ptr<void> device_part;
+  template <class T>
+  T number(size_t i) const {
+    T out;
+    std::memcpy(&out, bytes.data() + i * sizeof(T), sizeof(T));
+    return out;
+  }
+};
+
 using Observer = std::function<void(std::string_view name, const Tensor& value)>;
 
 // The host's memory is where programs are described, filled and read. An executor on a device works on copies of its own, so
@@ -74,6 +88,10 @@ class Executor {
   virtual void to_host(const Tensor&) {}    // the host is about to read this external tensor
   // A kept value, or a parameter's, as the last run left it.
   virtual Tensor fetch(const BoundProgram& program, int32_t value) { return program.tensor(value); }
+  // The same numbers as fetch() and to_host() bring, at most 16 bytes, without waiting now: receive() does.
+  virtual void deliver(const BoundProgram& program, int32_t value, Delivery& to);
+  virtual void deliver(const Tensor& external, Delivery& to);
+  virtual void receive(Delivery&) {}
   virtual void wait() {}  // until everything that was asked for is done
 
   // Where an external tensor lies while programs run: itself, or its copy on the device.

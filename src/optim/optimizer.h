@@ -35,6 +35,8 @@ class Optimizer {
   void update(Executor&, const StepNumbers&);
 
   double gradient_norm(Executor&) const;  // of the last rank, before clipping
+  void deliver_norm(Executor& executor, Delivery& to) const { executor.deliver(clip_, to); }
+  static double norm_in(const Delivery& delivered) { return delivered.number<double>(1); }
   const Tensor& scalars() const { return scalars_; }
 
   // Momentum and moments: what a checkpoint keeps, the same for any number of processes. With several of them it is whole on

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 
 #include "base/error.h"
 #include "base/progress_line.h"
@@ -34,6 +35,9 @@ class Loop {
     progress_.clock = schedule_clock(recipe);
     progress_.total_steps = recipe.train.steps;
     progress_.budget = recipe.train.seconds - recipe.train.reserve_seconds;
+    // Ranks agree on the time of finished steps only, and a timeline shows steps one by one.
+    const bool alone = trainer.executor().stream() != nullptr && comm_.size() == 1 && options.profile.empty();
+    behind_ = static_cast<size_t>(options.behind >= 0 ? options.behind : alone ? 1 : 0);
   }
 
   TrainSummary run(ThreadPool& pool);
@@ -44,8 +48,11 @@ class Loop {
   void begin(ThreadPool& pool);
   void log_settings();
   void one_step();
-  void switch_stages(double scale);
-  void check_finite(const StepResult& result) const;
+  Progress ahead() const;
+  void switch_stages(double scale, const Progress& now);
+  void await_oldest();
+  void tell_oldest();
+  void settle();
   void after_step(const StepRecord& record, double seconds);
   void checkpoint();
   bool checkpoint_due() const;
@@ -55,10 +62,10 @@ class Loop {
     if (options_.measure_peak) peak_gflops_ = std::max(peak_gflops_, options_.measure_peak() * comm_.size());
   }
   void validate_now(bool final);
-  std::string position() const {
-    return by_steps() ? fmt::format("{}/{}", progress_.step, progress_.total_steps) : fmt::format("{}", progress_.step);
+  std::string position(int64_t step) const {
+    return by_steps() ? fmt::format("{}/{}", step, progress_.total_steps) : fmt::format("{}", step);
   }
-  void show_progress(double loss);
+  void show_progress(const StepRecord& record);
   double flops_per_second(double tokens_per_second) const;
   TrainSummary summary() const;
 
@@ -73,6 +80,9 @@ class Loop {
   Profile profile_;
   Progress progress_;
   ModelStage stage_;
+  std::deque<StepRecord> pending_;  // steps begun whose results were not read, at most behind_ between steps
+  size_t behind_ = 0;
+  double mark_ = 0;  // until when time was counted, while steps are pending
   double last_loss_ = 0, saved_at_ = 0, startup_ = 0, flops_done_ = 0, tokens_done_ = 0, worked_ = 0, smooth_seconds_ = 0,
          forecast_ = 0;
   double peak_gflops_ = 0;  // the best seen
@@ -125,7 +135,11 @@ TrainSummary Loop::run(ThreadPool& pool) {
 TrainSummary Loop::steps_to_the_end() {
   const StopSignals signals;
   if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
-  while (!progress_.finished()) {
+  for (;;) {
+    if (ahead().finished()) {
+      settle();
+      if (progress_.finished()) break;  // not if the last steps took less time than it seemed
+    }
     one_step();
     const Verdict now = verdict(signals.requested());
     if (now.stop) {
@@ -138,7 +152,8 @@ TrainSummary Loop::steps_to_the_end() {
     if (validation_due()) validate_now(false);
   }
   if (!by_steps())
-    folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress_.elapsed * 1e3, position()));
+    folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress_.elapsed * 1e3,
+                            position(progress_.step)));
   folder_.log(fmt::format("{0}:applying {0} weights", trainer_.averager().result_name()));
   if (saved_step_ != progress_.step) checkpoint();
   trainer_.fetch_state();
@@ -147,70 +162,103 @@ TrainSummary Loop::steps_to_the_end() {
   return summary();
 }
 
+// Where the run will stand once the pending steps are done, each as long as the last ones were.
+Progress Loop::ahead() const {
+  Progress now = progress_;
+  now.elapsed += smooth_seconds_ * static_cast<double>(pending_.size());
+  return now;
+}
+
 // One-way switches; the programs of all stages exist since start-up (spec §5.1, §11.3).
-void Loop::switch_stages(double scale) {
-  if (!stage_.looped && loop_due(recipe_.model.loop, progress_)) {
+void Loop::switch_stages(double scale, const Progress& now) {
+  if (!stage_.looped && loop_due(recipe_.model.loop, now)) {
     stage_.looped = true;
-    folder_.log(fmt::format("layer_loop:enabled step:{} frac:{:.3f}", progress_.step, progress_.fraction()));
+    settle();  // the log goes by steps
+    folder_.log(fmt::format("layer_loop:enabled step:{} frac:{:.3f}", now.step, now.fraction()));
   }
   if (recipe_.train.qat.enabled && !stage_.fake_quant && scale < recipe_.train.qat.lr_mul_below) {
     stage_.fake_quant = true;
+    settle();
     folder_.log(fmt::format("late_qat:enabled step:{} scale:{:.4f}", progress_.step, scale));
   }
 }
 
-void Loop::check_finite(const StepResult& result) const {
+// Waits for the first pending step. Only steps with finite numbers are told or kept in a checkpoint.
+void Loop::await_oldest() {
+  const StepResult result = trainer_.finish_step();
+  StepRecord& record = pending_.front();
+  record.loss = result.loss;
+  record.gradient_norm = result.gradient_norm;
   if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
   const std::string kept =
       saved_step_ >= 0 ? fmt::format("the checkpoint after step {} is kept", saved_step_) : "no checkpoint was made yet";
   throw WorkError(fmt::format(
       "step {}: the loss is {} and the gradient norm {}; {}. Lower the learning rates, or resume with another seed of data",
-      progress_.step + 1, result.loss, result.gradient_norm, kept));
+      record.step, result.loss, result.gradient_norm, kept));
+}
+
+// Counts the time up to now as the first pending step's and tells its numbers.
+void Loop::tell_oldest() {
+  const double now = steady_seconds(), seconds = now - mark_;
+  const StepRecord record = pending_.front();
+  pending_.pop_front();
+  mark_ = now;
+  progress_.elapsed += seconds;
+  last_loss_ = record.loss;
+  after_step(record, seconds);
+}
+
+void Loop::settle() {
+  while (!pending_.empty()) {
+    await_oldest();
+    tell_oldest();
+  }
 }
 
 void Loop::one_step() {
   profile_.before_step();
   const double begun = steady_seconds();
-  const double scale = learning_rate_scale(recipe_.optim.schedule, progress_);
-  switch_stages(scale);
+  const Progress now = ahead();
+  const double scale = learning_rate_scale(recipe_.optim.schedule, now);
+  switch_stages(scale, now);
+  if (pending_.empty()) mark_ = std::max(mark_, begun);
   const StepNumbers numbers{scale, muon_momentum(recipe_.optim.matrix, progress_.step), progress_.step + 1};
-  const StepResult result = trainer_.step(
+  trainer_.begin_step(
       [&] {
         const data::Batch& batch = loader_.next();
         return MicroBatch{batch.tokens, batch.targets, batch.segment_start};
       },
       numbers, stage_);
-  check_finite(result);
-  if (options_.after_step) options_.after_step(progress_.step + 1, scale, stage_);
-  const double seconds = steady_seconds() - begun;
   ++progress_.step;
-  progress_.elapsed += seconds;
-  last_loss_ = result.loss;
-  after_step({progress_.step, result.loss, result.gradient_norm, scale, numbers.momentum, stage_.looped, stage_.fake_quant},
-             seconds);
+  pending_.push_back({progress_.step, 0, 0, scale, numbers.momentum, stage_.looped, stage_.fake_quant});
+  const bool due = pending_.size() > behind_;
+  if (due) await_oldest();
+  if (options_.after_step) options_.after_step(progress_.step, scale, stage_);
+  if (due) tell_oldest();
 }
 
 void Loop::after_step(const StepRecord& record, double seconds) {
   const auto tokens = static_cast<double>(recipe_.train.batch_tokens);
   tokens_done_ += tokens;
   worked_ += seconds;
-  flops_done_ += tokens * flops_per_token(recipe_.model, recipe_.data.seq_len, stage_.looped);
+  flops_done_ += tokens * flops_per_token(recipe_.model, recipe_.data.seq_len, record.looped);
   smooth_seconds_ = smooth_seconds_ == 0 ? seconds : 0.9 * smooth_seconds_ + 0.1 * seconds;
   folder_.record(record, progress_.elapsed, seconds, loader_.waited_seconds());
-  if (record.step <= kLoggedFirst || record.step % kLoggedEvery == 0 || progress_.finished()) {
-    folder_.log(fmt::format("step:{} train_loss:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(), record.loss,
-                            progress_.elapsed * 1e3, progress_.elapsed * 1e3 / static_cast<double>(progress_.step)));
+  const bool last = progress_.finished() && pending_.empty();
+  if (record.step <= kLoggedFirst || record.step % kLoggedEvery == 0 || last) {
+    folder_.log(fmt::format("step:{} train_loss:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(record.step),
+                            record.loss, progress_.elapsed * 1e3, progress_.elapsed * 1e3 / static_cast<double>(record.step)));
   }
-  if (line_.due() || progress_.finished()) show_progress(record.loss);
+  if (line_.due() || last) show_progress(record);
 }
 
-void Loop::show_progress(double loss) {
+void Loop::show_progress(const StepRecord& record) {
   const double rate = static_cast<double>(recipe_.train.batch_tokens) / smooth_seconds_;
-  const double left = by_steps() ? static_cast<double>(progress_.total_steps - progress_.step) * smooth_seconds_
+  const double left = by_steps() ? static_cast<double>(progress_.total_steps - record.step) * smooth_seconds_
                                  : progress_.budget - progress_.elapsed;
-  std::string text = fmt::format("step {}  loss {:.4f}  {} tokens/s", position(), loss, quantity_text(rate));
+  std::string text = fmt::format("step {}  loss {:.4f}  {} tokens/s", position(record.step), record.loss, quantity_text(rate));
   if (peak_gflops_ > 0) {
-    const double flops = rate * flops_per_token(recipe_.model, recipe_.data.seq_len, stage_.looped);
+    const double flops = rate * flops_per_token(recipe_.model, recipe_.data.seq_len, record.looped);
     text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (peak_gflops_ * 1e9));
   }
   text += fmt::format("  {} left", duration_text(left));
@@ -233,6 +281,7 @@ bool Loop::checkpoint_due() const {
 }
 
 void Loop::checkpoint() {
+  settle();
   trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
@@ -252,6 +301,7 @@ bool Loop::validation_due() const {
 
 void Loop::validate_now(bool final) {
   if (!options_.validate) return;
+  settle();
   trainer_.fetch_state();
   const Tensor weights = final ? trainer_.averager().result() : trainer_.params().flat_values();
   const Validation v = options_.validate(weights, stage_);
@@ -260,12 +310,12 @@ void Loop::validate_now(bool final) {
     folder_.log(
         fmt::format("DIAGNOSTIC post_ema val_loss:{:.4f} val_bpb:{:.4f} eval_time:{:.0f}ms", v.loss, v.bpb, v.seconds * 1e3));
   } else {
-    folder_.log(fmt::format("step:{} val_loss:{:.4f} val_bpb:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms", position(), v.loss,
-                            v.bpb, progress_.elapsed * 1e3,
+    folder_.log(fmt::format("step:{} val_loss:{:.4f} val_bpb:{:.4f} train_time:{:.0f}ms step_avg:{:.2f}ms",
+                            position(progress_.step), v.loss, v.bpb, progress_.elapsed * 1e3,
                             progress_.elapsed * 1e3 / static_cast<double>(std::max<int64_t>(progress_.step, 1))));
   }
   folder_.record_validation(progress_.step, v.loss, v.bpb);
-  line_.say(fmt::format("step {}: validation loss {:.4f} nats, {:.4f} bits per byte", position(), v.loss, v.bpb));
+  line_.say(fmt::format("step {}: validation loss {:.4f} nats, {:.4f} bits per byte", position(progress_.step), v.loss, v.bpb));
 }
 
 TrainSummary Loop::summary() const {

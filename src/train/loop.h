@@ -30,6 +30,9 @@ struct TrainOptions {
   // Work on the side, each may be empty: after every step, inside of its time; and before a checkpoint is written.
   std::function<void(int64_t step, double learning_rate_scale, ModelStage stage)> after_step;
   std::function<void(int64_t step)> before_checkpoint;
+  // Steps whose results the host may not have read yet while it asks for more: the last step's loss comes a step late then, and
+  // the device never waits. −1: one where a device trains alone.
+  int64_t behind = -1;
   std::string profile;  // file for a timeline of a few steps; empty: none
 };
 

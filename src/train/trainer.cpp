@@ -58,6 +58,10 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
     programs[index_of(stage)] = std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient));
     bytes = std::max(bytes, programs[index_of(stage)].arena_bytes);
   }
+  for (Asked& asked : asked_) {
+    asked.norms.resize(static_cast<size_t>(optimizer_.local_ranks()));
+    asked.losses.resize(asked.norms.size() * static_cast<size_t>(recipe.train.micro_batches() / recipe.train.emulated_world));
+  }
   activations_ = std::make_unique<Arena>("activations", bytes);
   for (size_t i = 0; i < kStages; ++i) {
     if (!programs[i].calls.empty()) stages_[i] = std::make_unique<BoundProgram>(std::move(programs[i]), *activations_);
@@ -102,41 +106,53 @@ void Trainer::fetch_state() {
     executor_->to_host(state);
 }
 
-StepResult Trainer::step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
-  const int64_t world = recipe_->train.emulated_world, local = optimizer_.local_ranks(), first = comm_->rank() * local;
-  const int64_t batches = recipe_->train.micro_batches(), per_rank = batches / world;
+void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
+  FAIRWAY_ASSERT(begun_ - finished_ < kStepsAhead, "too many steps were begun before their results were read");
+  const int64_t local = optimizer_.local_ranks(), per_rank = recipe_->train.micro_batches() / recipe_->train.emulated_world;
   const BoundProgram& program = bound(stage);
-  std::fill(told_.begin(), told_.end(), 0.0);
-  double* losses = told_.data();
-  double* norms = losses + batches;
-  const auto read_loss = [&](int64_t batch) {
-    const Tensor value = executor_->fetch(program, outputs_[index_of(stage)].loss.id);
-    losses[batch] = static_cast<double>(*value.as<float>());
+  Asked& asked = asked_[static_cast<size_t>(begun_++ % kStepsAhead)];
+  const auto ask_loss = [&](int64_t batch) {
+    executor_->deliver(program, outputs_[index_of(stage)].loss.id, asked.losses[static_cast<size_t>(batch)]);
   };
   for (int64_t rank = 0; rank < local; ++rank) {
-    const int64_t begin = (first + rank) * per_rank;
+    const int64_t begin = rank * per_rank;
     optimizer_.begin_rank(*executor_);
     for (int64_t i = 0; i < per_rank; ++i) {
       load(next(), 1.0 / static_cast<double>(per_rank));
       const TimelineRange range("forward and backward");
       if (i + 1 == per_rank) {
         optimizer_.run_last(*executor_, program);
-        break;
+      } else {
+        executor_->run(program);
       }
-      executor_->run(program);
-      read_loss(begin + i);
+      ask_loss(begin + i);
     }
     {
       const TimelineRange range("clip");
       optimizer_.end_rank(*executor_, rank);
     }
-    if (rank + 1 == local) {  // everything is asked for before the host waits for numbers
-      const TimelineRange range("update");
-      optimizer_.update(*executor_, numbers);
-      averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
-    }
-    read_loss(begin + per_rank - 1);
-    norms[first + rank] = optimizer_.gradient_norm(*executor_);
+    optimizer_.deliver_norm(*executor_, asked.norms[static_cast<size_t>(rank)]);
+  }
+  const TimelineRange range("update");
+  optimizer_.update(*executor_, numbers);
+  averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
+}
+
+StepResult Trainer::finish_step() {
+  FAIRWAY_ASSERT(finished_ < begun_, "a result of a step that was not begun");
+  const int64_t world = recipe_->train.emulated_world, local = optimizer_.local_ranks(), first = comm_->rank() * local;
+  const int64_t batches = recipe_->train.micro_batches(), per_rank = batches / world;
+  Asked& asked = asked_[static_cast<size_t>(finished_++ % kStepsAhead)];
+  std::fill(told_.begin(), told_.end(), 0.0);
+  double* losses = told_.data();
+  double* norms = losses + batches;
+  for (int64_t i = 0; i < local * per_rank; ++i) {
+    executor_->receive(asked.losses[static_cast<size_t>(i)]);
+    losses[first * per_rank + i] = static_cast<double>(asked.losses[static_cast<size_t>(i)].number<float>(0));
+  }
+  for (int64_t rank = 0; rank < local; ++rank) {
+    executor_->receive(asked.norms[static_cast<size_t>(rank)]);
+    norms[first + rank] = Optimizer::norm_in(asked.norms[static_cast<size_t>(rank)]);
   }
   comm_->all_reduce(told_);  // each number has one owner, so the sum is exact
   StepResult result;

@@ -42,7 +42,15 @@ class Trainer {
 
   // One optimizer step over the micro-batches that `next` hands out, rank by emulated rank; of several processes each is handed
   // those of its own emulated ranks.
-  StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
+  StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
+    begin_step(next, numbers, stage);
+    return finish_step();
+  }
+  // The same in two halves, so that a device has its next step before the host reads what the last one gave: at most
+  // kStepsAhead steps may be begun and not finished. finish_step() tells of the first of them.
+  static constexpr int64_t kStepsAhead = 2;
+  void begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
+  StepResult finish_step();
 
   Communicator& comm() { return *comm_; }
   Executor& executor() { return *executor_; }
@@ -74,6 +82,11 @@ class Trainer {
   std::unique_ptr<Arena> activations_;  // shared by the stages: only one runs at a time
   std::array<std::unique_ptr<BoundProgram>, kStages> stages_;
   std::array<ModelOutputs, kStages> outputs_;
+  struct Asked {  // of this process: the loss of every micro-batch, the gradient norm of every emulated rank
+    std::vector<Delivery> losses, norms;
+  };
+  std::array<Asked, kStepsAhead> asked_;
+  int64_t begun_ = 0, finished_ = 0;
   std::vector<double> told_;  // of a step: the loss of every micro-batch, then the gradient norm of every emulated rank
 };
 
