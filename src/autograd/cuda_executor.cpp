@@ -34,6 +34,8 @@ class CudaExecutor : public Executor {
   Backend backend() const override { return backend_; }
   void run_call(const BoundCall& bound) override { staging_.run(bound, eager_, context_); }
 
+  void prepare(const BoundProgram& bound) override { device_program(bound); }
+
   void run(const BoundProgram& bound) override {
     cuda::DeviceProgram& program = device_program(bound);
     if (capturing_) return run_eagerly(program);

@@ -72,6 +72,8 @@ class Executor {
   virtual void run_call(const BoundCall&) = 0;  // on host memory
   virtual Backend backend() const = 0;
 
+  // Gives a program its place before its first run. Programs that share memory take the least when the largest comes first.
+  virtual void prepare(const BoundProgram&) {}
   virtual void run(const BoundProgram&);                   // may return before the work is done
   virtual void run(const BoundProgram&, const Observer&);  // tells every observe point right after it is made
   virtual void run_timed(const BoundProgram&, std::vector<double>& seconds);  // adds the time of each call

@@ -106,8 +106,19 @@ void Trainer::fetch_state() {
     executor_->to_host(state);
 }
 
+// Once weights are in place: a device takes them along. Later stages need no memory of their own then.
+void Trainer::prepare_stages() {
+  std::vector<const BoundProgram*> programs;
+  for (const auto& stage : stages_)
+    if (stage) programs.push_back(stage.get());
+  std::sort(programs.begin(), programs.end(),
+            [](const BoundProgram* a, const BoundProgram* b) { return a->program().arena_bytes > b->program().arena_bytes; });
+  for (const BoundProgram* program : programs) executor_->prepare(*program);
+}
+
 void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
   FAIRWAY_ASSERT(begun_ - finished_ < kStepsAhead, "too many steps were begun before their results were read");
+  if (begun_ == 0) prepare_stages();
   const int64_t local = optimizer_.local_ranks(), per_rank = recipe_->train.micro_batches() / recipe_->train.emulated_world;
   const BoundProgram& program = bound(stage);
   Asked& asked = asked_[static_cast<size_t>(begun_++ % kStepsAhead)];

@@ -69,6 +69,7 @@ class Trainer {
   static constexpr size_t kStages = 4;
   static size_t index_of(ModelStage stage) { return (stage.looped ? 1U : 0U) + (stage.fake_quant ? 2U : 0U); }
   bool reachable(ModelStage stage) const;
+  void prepare_stages();
 
   const Recipe* recipe_;
   Geometry geometry_;
