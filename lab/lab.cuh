@@ -26,8 +26,8 @@ struct Array {
   std::vector<float> floats() const {  // of bf16
     std::vector<cuda::bf16> raw(buffer.bytes() / 2);
     cudaMemcpy(raw.data(), buffer.data(), buffer.bytes(), cudaMemcpyDeviceToHost);
-    std::vector<float> out;
-    for (cuda::bf16 x : raw) out.push_back(__bfloat162float(x));
+    std::vector<float> out(raw.size());
+    for (size_t i = 0; i < raw.size(); ++i) out[i] = __bfloat162float(raw[i]);
     return out;
   }
 };

@@ -1,5 +1,6 @@
 // q' = gain·R(q/rms(q)) per head, and the same for k without a gain; R rotates pairs (j, j + R/2) of the first R elements.
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/head_rows.cuh"
 #include "ops/cuda/heads.cuh"
 
 namespace fairway::cuda {
@@ -148,10 +149,43 @@ Angles angles_of(const QkNormRope& op, const Tensor& rope) {
   return {pointer<float>(rope), Divisor(op.row_length), static_cast<unsigned>(rope.dim(1))};
 }
 
+// Whether rows of these tensors go through head_rows.cuh: eight query heads and four key heads of 64 in bf16.
+bool by_rows(const QkNormRope& op, const QkNormRope::In& in, bool vectorized) {
+  const int64_t rotated = in.rope.dim(1);
+  return vectorized && op.head_dim == 64 && in.q.spec.dtype == DType::bf16 && in.q.cols() == 512 && in.k.cols() == 256 &&
+         in.gain && (rotated == 16 || rotated == 32 || rotated == 64) && pitch_of(in.q) % 8 == 0 && pitch_of(in.k) % 8 == 0;
+}
+
+RopeRows rope_rows(const QkNormRope& op, const QkNormRope::In& in, const QkNormRope::Saved& saved) {
+  const auto count = [](int64_t x) { return static_cast<unsigned>(x); };
+  return {pointer<bf16>(in.q),     pointer<bf16>(in.k),     pointer<float>(saved.rstd_q), pointer<float>(saved.rstd_k),
+          pointer<float>(in.gain), pointer<float>(in.rope), count(in.q.rows()),           count(op.row_length),
+          count(pitch_of(in.q)),   count(pitch_of(in.k)),   count(in.rope.dim(1)),        static_cast<float>(op.eps)};
+}
+
+void backward_by_rows(const QkNormRope& op, const Backward<QkNormRope>& b, Scratch& scratch) {
+  constexpr int kPerProcessor = 2;  // blocks: what fits, so that every one has as many rows
+  const int blocks = kPerProcessor * scratch.context().processors();
+  const RopeRowGradients to{pointer<bf16>(b.din.q), pointer<bf16>(b.din.k), static_cast<unsigned>(pitch_of(b.din.q)),
+                            static_cast<unsigned>(pitch_of(b.din.k))};
+  const Partials partials{scratch.take<float>(blocks * 8), blocks, 8};
+  rope_rows_backward<2, 1><<<blocks, kThreads, 0, scratch.stream()>>>(rope_rows(op, b.in, b.saved), pointer<bf16>(b.dout.q),
+                                                                      pointer<bf16>(b.dout.k), to, partials);
+  check_launch("qk_norm_rope' by rows");
+  add_columns(scratch, partials, {{b.din.gain, 8}});
+}
+
 }  // namespace
 
 void forward(const QkNormRope& op, const Forward<QkNormRope>& f) {
   Scratch scratch(f.queue);
+  if (by_rows(op, f.in, vectors(f, f.in.k.cols()))) {
+    const auto blocks = static_cast<unsigned>((f.in.q.rows() + kWarps - 1) / kWarps);
+    rope_rows_forward<2, 1><<<blocks, kThreads, 0, scratch.stream()>>>(rope_rows(op, f.in, f.saved), pointer<bf16>(f.out.q),
+                                                                       pointer<bf16>(f.out.k), pointer<float>(f.saved.rstd_q),
+                                                                       pointer<float>(f.saved.rstd_k));
+    return check_launch("qk_norm_rope by rows");
+  }
   const Angles a = angles_of(op, f.in.rope);
   const auto run = [&](const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& rstd) {
     const HeadRows h = rows_of(op, x, {});
@@ -167,6 +201,9 @@ void forward(const QkNormRope& op, const Forward<QkNormRope>& f) {
 
 void backward(const QkNormRope& op, const Backward<QkNormRope>& b) {
   Scratch scratch(b.queue);
+  const bool plain = b.din.q && b.din.k && !b.din.q.accumulate && !b.din.k.accumulate && b.dout.q && b.dout.k;
+  if (plain && pitch_of(b.din.q) % 8 == 0 && pitch_of(b.din.k) % 8 == 0 && by_rows(op, b.in, vectors(b, b.in.k.cols())))
+    return backward_by_rows(op, b, scratch);
   const Angles a = angles_of(op, b.in.rope);
   const auto run = [&](const Tensor& x, const Tensor& gain, const Tensor& rstd, const Tensor& g, const Tensor& dx) {
     const HeadRows h = rows_of(op, x, dx);

@@ -1,5 +1,6 @@
 // z_h = y_h − (y_h·u)u, u = v/‖v‖ of the token's own value. L lanes take one kv head of one row and all its query heads.
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/head_rows.cuh"
 #include "ops/cuda/heads.cuh"
 
 namespace fairway::cuda {
@@ -166,10 +167,25 @@ Groups groups_of(const Xsa& op, const Tensor& y, const Tensor& v, const Tensor& 
           dv ? count(pitch_of(dv)) : 0};
 }
 
+// Whether rows go through head_rows.cuh: eight query heads on four of 64 in bf16.
+bool by_rows(const Xsa& op, const Tensor& y, const Tensor& v, bool vectorized) {
+  return vectorized && y.spec.dtype == DType::bf16 && op.heads == 8 && op.kv_heads == 4 && y.cols() == 512 &&
+         pitch_of(v) % 8 == 0;
+}
+XsaRows xsa_rows(const Tensor& v) {
+  return {pointer<bf16>(v), static_cast<unsigned>(v.rows()), static_cast<unsigned>(pitch_of(v))};
+}
+unsigned row_blocks(const Tensor& y) { return static_cast<unsigned>((y.rows() + kWarps - 1) / kWarps); }
+
 }  // namespace
 
 void forward(const Xsa& op, const Forward<Xsa>& f) {
   Scratch scratch(f.queue);
+  if (by_rows(op, f.in.y, f.in.v, vectors(f, f.in.v.cols()))) {
+    xsa_rows_forward<2><<<row_blocks(f.in.y), kThreads, 0, scratch.stream()>>>(
+        xsa_rows(f.in.v), pointer<bf16>(f.in.y), pointer<bf16>(f.out.z), pointer<float>(f.saved.dot));
+    return check_launch("xsa by rows");
+  }
   const Groups g = groups_of(op, f.in.y, f.in.v, {});
   with_heads(f.in.y, vectors(f, f.in.v.cols()), g.size, [&]<class T, int V, int L>() {
     const auto kernel = V > 1 ? xsa_forward_whole<T, V, L> : xsa_forward<T, V, L>;
@@ -181,6 +197,12 @@ void forward(const Xsa& op, const Forward<Xsa>& f) {
 
 void backward(const Xsa& op, const Backward<Xsa>& b) {
   Scratch scratch(b.queue);
+  if (b.dout.z && (!b.din.v || pitch_of(b.din.v) % 8 == 0) && by_rows(op, b.in.y, b.in.v, vectors(b, b.in.v.cols()))) {
+    xsa_rows_backward<2><<<row_blocks(b.in.y), kThreads, 0, scratch.stream()>>>(
+        xsa_rows(b.in.v), pointer<bf16>(b.out.z), pointer<float>(b.saved.dot), pointer<bf16>(b.dout.z), sink<bf16>(b.din.y),
+        sink<bf16>(b.din.v), b.din.v ? static_cast<unsigned>(pitch_of(b.din.v)) : 0);
+    return check_launch("xsa' by rows");
+  }
   const Groups g = groups_of(op, b.in.y, b.in.v, b.din.v);
   with_heads(b.in.y, vectors(b, b.in.v.cols()), g.size, [&]<class T, int V, int L>() {
     const auto kernel = V > 1 ? xsa_backward_whole<T, V, L> : xsa_backward<T, V, L>;
