@@ -29,7 +29,13 @@ const std::string kNoName;
 
 class CudaExecutor : public Executor {
  public:
-  CudaExecutor(Backend backend, Queue& queue) : backend_(backend), eager_(queue) { queue.set_device_context(&context_); }
+  CudaExecutor(Backend backend, Queue& queue) : backend_(backend), queue_(&queue), eager_(queue) {
+    queue.set_device_context(&context_);
+    queue.set_device_executor(static_cast<Executor*>(this));
+  }
+  ~CudaExecutor() override {
+    if (queue_->device_executor() == static_cast<Executor*>(this)) queue_->set_device_executor(nullptr);
+  }
 
   Backend backend() const override { return backend_; }
   void run_call(const BoundCall& bound) override { staging_.run(bound, eager_, context_); }
@@ -180,6 +186,7 @@ class CudaExecutor : public Executor {
   }
 
   Backend backend_;
+  Queue* queue_;
   cuda::Context context_;
   EagerExecutor<Ops> eager_;
   cuda::Staging staging_;

@@ -49,6 +49,18 @@ std::vector<double> prepare(const Hessian& hessian, const Damping& damping, Gptq
   return ordered;
 }
 
+void quantize_blocks(OpRunner& runner, const DeviceGptq::Weight& w) {
+  std::vector<float> error(static_cast<size_t>(w.rows * w.block));
+  const auto only_read = [](std::span<const float> values, Shape shape) {
+    return make_view(const_cast<float*>(values.data()), {shape, DType::f32});
+  };
+  for (int64_t begin = 0; begin < w.cols; begin += w.block)
+    runner.run(
+        GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
+        {make_view(w.work.data(), {{w.rows, w.cols}, DType::f32}), only_read(w.upper, {w.cols, w.cols}),
+         only_read(w.steps, {w.rows}), view(error, w.rows, w.block), make_view(w.losses.data(), {{w.rows}, DType::f64})});
+}
+
 }  // namespace
 
 GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& damping) {
@@ -56,14 +68,18 @@ GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& da
   double step = 0;
   std::vector<double> ordered = prepare(hessian, damping, factor, step);
   const int64_t n = hessian.side;
-  std::vector<double> status(1);
   factor.upper.resize(static_cast<size_t>(n * n));
-  for (factor.retries = 0; factor.retries <= kDampingRetries; ++factor.retries, step *= 10) {
-    runner.run(CholeskyInverse{.damping = step},
+  const auto works = [&](double added) {
+    if (DeviceGptq* device = runner.device_gptq()) return device->factorize(ordered, n, added, factor.upper);
+    std::vector<double> status(1);
+    runner.run(CholeskyInverse{.damping = added},
                {make_view(ordered.data(), {{n, n}, DType::f64}), view(factor.upper, n, n), view(status)});
-    if (status[0] == 1) break;
-  }
-  if (status[0] != 1) {
+    return status[0] == 1;
+  };
+  bool found = false;
+  for (factor.retries = 0; factor.retries <= kDampingRetries; ++factor.retries, step *= 10)
+    if (found = works(step); found) break;
+  if (!found) {
     factor.retries = kDampingRetries;
     factor.upper.clear();
     return factor;
@@ -86,14 +102,13 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
     }
     steps[static_cast<size_t>(row)] = from_half(scales[static_cast<size_t>(row)]);
   });
-  std::vector<float> work = original, error(static_cast<size_t>(w.rows * block));
+  std::vector<float> work = original;
   std::vector<double> losses(static_cast<size_t>(w.rows), 0.0);
-  // U itself is only read.
-  const Tensor upper = make_view(const_cast<float*>(factor.upper.data()), {{w.cols, w.cols}, DType::f32});
-  for (int64_t begin = 0; begin < w.cols; begin += block)
-    runner.run(GptqBlock{.begin = begin, .end = std::min(begin + block, w.cols), .levels = largest_level(bits)},
-               {view(work, w.rows, w.cols), upper, make_view(steps.data(), {{w.rows}, DType::f32}), view(error, w.rows, block),
-                view(losses)});
+  const DeviceGptq::Weight weight{w.rows, w.cols, block, largest_level(bits), factor.upper, steps, work, losses};
+  if (DeviceGptq* device = runner.device_gptq())
+    device->quantize(weight);
+  else
+    quantize_blocks(runner, weight);
   GptqResult result;
   result.q.resize(original.size());
   // With δ = e·U and H + a·I = (UᵀU)⁻¹, Σ e² is δ·(H + a·I)·δᵀ: the part that damping added is taken off again.

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "autograd/executor.h"
+#include "quant/device_gptq.h"
 
 namespace fairway {
 
@@ -21,6 +21,13 @@ class OpRunner {
     executor_->run_call({&call, in, {}, {}, {}, {}, workspace(plan.forward_workspace)});
   }
   ThreadPool& pool() { return queue_->pool(); }
+  // Where the queue works with a device, GPTQ runs there; null on the CPU.
+  DeviceGptq* device_gptq() {
+    auto* device = static_cast<Executor*>(queue_->device_executor());
+    if (device == nullptr) return nullptr;
+    if (!device_gptq_) device_gptq_ = std::make_unique<DeviceGptq>(*device);
+    return device_gptq_.get();
+  }
 
  private:
   Tensor workspace(size_t bytes) {
@@ -31,6 +38,7 @@ class OpRunner {
   Queue* queue_;
   std::unique_ptr<Executor> executor_;
   std::vector<double> workspace_;
+  std::unique_ptr<DeviceGptq> device_gptq_;
 };
 
 }  // namespace fairway

@@ -5,6 +5,7 @@
 #include "calibrate/naive_hessians.h"
 #include "generate/sample_rows.h"
 #include "ops/cuda/device.h"
+#include "quant/quantize_model.h"
 
 namespace fairway::calibrate_test {
 namespace {
@@ -64,6 +65,25 @@ TEST_P(CudaCalibration, HessiansAreThoseOfTheText) {
   for (int64_t row = 0; row < 3 * kRows; ++row)
     seen.insert(seen.end(), text.begin() + row * kLength, text.begin() + (row + 1) * kLength - 1);
   expect_near(hessians, sums_of(recipe_, *params_, stage_, seen, kLength - 1), 0.5);
+}
+
+TEST_P(CudaCalibration, IntegersAreThoseOfTheCpu) {
+  Queue queue(1), alone(1);
+  const auto executor = make_executor(Backend::cuda_f32, queue);
+  std::vector<std::string> problems;
+  const CalibrationModel model{recipe_, *params_, stage_, *executor, queue};
+  const HessianStore hessians = calibrate_self(model, {.tokens = kRows * kLength, .seed = 3}, problems);
+  QuantReport report;
+  const QuantizedModel device = quantize_model(*params_, recipe_, &hessians, queue, report);
+  const QuantizedModel host = quantize_model(*params_, recipe_, &hessians, alone, report);
+  EXPECT_TRUE(report.fallbacks().empty());
+  ASSERT_EQ(device.tensors.size(), host.tensors.size());
+  int64_t different = 0, all = 0;  // a value on the edge between two levels may fall to either side
+  for (size_t i = 0; i < host.tensors.size(); ++i) {
+    ASSERT_EQ(device.tensors[i].q.size(), host.tensors[i].q.size());
+    for (size_t k = 0; k < host.tensors[i].q.size(); ++k, ++all) different += device.tensors[i].q[k] != host.tensors[i].q[k];
+  }
+  EXPECT_LT(different, all / 100) << "of " << all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaCalibration, testing::Values(std::pair{"pr1105", false}, std::pair{"pr1584", true}));

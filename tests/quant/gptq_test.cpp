@@ -99,6 +99,28 @@ TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {
   EXPECT_NEAR(results[2].loss / results[0].loss, 1, 1e-3);
 }
 
+// The programs that a device runs, here on the CPU: the same bits, also when a shape comes again.
+TEST(Gptq, ProgramsOfADeviceGiveTheSameBits) {
+  Queue alone(1), with_device(1);
+  const auto executor = make_executor(Backend::cpu, with_device);
+  with_device.set_device_executor(executor.get());
+  OpRunner here(alone), there(with_device);
+  for (const uint64_t seed : {8, 9}) {
+    const Matrix w = gaussian(70, 300, seed);
+    const Hessian hessian = factor_model(300, 40, 5, seed + 1);
+    const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, here.pool());
+    const GptqFactor wanted = factorize(here, hessian, {}), factor = factorize(there, hessian, {});
+    EXPECT_EQ(factor.upper, wanted.upper);
+    for (const int bits : {kBits, 4}) {
+      const GptqResult result = gptq(there, w.view(), scales, bits, factor), want = gptq(here, w.view(), scales, bits, wanted);
+      EXPECT_EQ(result.q, want.q);
+      EXPECT_EQ(result.loss, want.loss);
+    }
+  }
+  EXPECT_EQ(factorize(there, {2, {1, 3, 3, 1}}, {}).retries, 3);
+  EXPECT_FALSE(factorize(there, {2, {1, 1e9, 1e9, 1}}, {}).usable());
+}
+
 TEST(Gptq, DeadColumnsBecomeZeroAndCostNothing) {
   Queue queue(2);
   OpRunner runner(queue);

@@ -1,0 +1,95 @@
+#include "quant/device_gptq.h"
+
+#include <algorithm>
+
+#include "autograd/tape.h"
+#include "base/error.h"
+
+namespace fairway {
+namespace {
+
+size_t places(std::initializer_list<Spec> specs) {
+  size_t bytes = 0;
+  for (const Spec& spec : specs) bytes += align_up(spec.bytes());
+  return bytes;
+}
+
+template <class T>
+void fill(const Tensor& to, std::span<const T> from) {
+  FAIRWAY_ASSERT(to.numel() == static_cast<int64_t>(from.size()), "numbers of another count than their tensor's");
+  std::copy(from.begin(), from.end(), to.as<T>());
+}
+template <class T>
+void read(const Tensor& from, std::span<T> to) {
+  std::copy_n(from.as<T>(), to.size(), to.begin());
+}
+
+}  // namespace
+
+struct DeviceGptq::Factoring {
+  explicit Factoring(int64_t side)
+      : memory("factor", places({{{side, side}, DType::f64}, {{side, side}, DType::f32}, {{1}, DType::f64}})),
+        matrix(memory.make("matrix", {{side, side}, DType::f64})),
+        factor(memory.make("factor", {{side, side}, DType::f32})),
+        status(memory.make("status", {{1}, DType::f64})) {}
+  Arena memory;
+  Tensor matrix, factor, status;
+};
+
+bool DeviceGptq::factorize(std::span<const double> matrix, int64_t side, double damping, std::span<float> upper) {
+  std::shared_ptr<Factoring>& place = factoring_[side];
+  if (!place) place = std::make_shared<Factoring>(side);
+  fill(place->matrix, matrix);
+  executor_->to_device(place->matrix);
+  Tape tape;  // damping is part of the op, so each has a program of its own
+  tape.call(CholeskyInverse{.damping = damping},
+            {tape.input("matrix", place->matrix), tape.input("factor", place->factor), tape.input("status", place->status)});
+  const BoundProgram program(std::move(tape).finish());
+  executor_->run(program);
+  executor_->to_host(place->status);
+  if (*place->status.as<double>() != 1) return false;
+  executor_->to_host(place->factor);
+  read(place->factor, upper);
+  return true;
+}
+
+struct DeviceGptq::Blocks {
+  explicit Blocks(const Weight& w)
+      : memory("GPTQ", places({{{w.rows, w.cols}, DType::f32},
+                               {{w.cols, w.cols}, DType::f32},
+                               {{w.rows}, DType::f32},
+                               {{w.rows, w.block}, DType::f32},
+                               {{w.rows}, DType::f64}})),
+        work(memory.make("work", {{w.rows, w.cols}, DType::f32})),
+        factor(memory.make("factor", {{w.cols, w.cols}, DType::f32})),
+        scale(memory.make("scale", {{w.rows}, DType::f32})),
+        error(memory.make("error", {{w.rows, w.block}, DType::f32})),
+        loss(memory.make("loss", {{w.rows}, DType::f64})) {
+    Tape tape;
+    for (int64_t begin = 0; begin < w.cols; begin += w.block)
+      tape.call(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
+                {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
+                 tape.input("loss", loss)});
+    program = std::make_unique<BoundProgram>(std::move(tape).finish());
+  }
+  Arena memory;
+  Tensor work, factor, scale, error, loss;
+  std::unique_ptr<BoundProgram> program;
+};
+
+void DeviceGptq::quantize(const Weight& w) {
+  std::shared_ptr<Blocks>& blocks = quantizing_[{w.rows, w.cols, w.block, w.levels}];
+  if (!blocks) blocks = std::make_shared<Blocks>(w);
+  fill<float>(blocks->work, w.work);
+  fill<float>(blocks->factor, w.upper);
+  fill<float>(blocks->scale, w.steps);
+  std::fill_n(blocks->loss.as<double>(), w.rows, 0.0);
+  for (const Tensor& input : {blocks->work, blocks->factor, blocks->scale, blocks->loss}) executor_->to_device(input);
+  executor_->run(*blocks->program);
+  executor_->to_host(blocks->work);
+  executor_->to_host(blocks->loss);
+  read(blocks->work, w.work);
+  read(blocks->loss, w.losses);
+}
+
+}  // namespace fairway
