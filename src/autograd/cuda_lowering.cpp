@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "ops/cuda/mlp_saved.h"
 
 namespace fairway::cuda {
 namespace {
@@ -26,6 +27,22 @@ bool is_matrix_argument(const Call& call, size_t index) {
   if (is<ProjectedEmbed>(call)) return index == 1 || index == 2;
   if (is<Embed>(call) || is<SoftcapCrossEntropy>(call)) return index == 1;
   return false;
+}
+
+// In bf16 an MLP keeps signs in place of act_grad, and nothing where nobody takes its gradient.
+void keep_signs(Program& program) {
+  std::set<int32_t> wanted(program.kept.begin(), program.kept.end());
+  for (const Call& call : program.calls)
+    if (call.backward) wanted.insert(call.saved.begin(), call.saved.end());
+  for (Call& call : program.calls) {
+    if (!is<Mlp>(call) || call.backward) continue;
+    int32_t& act_grad = call.saved.front();
+    if (wanted.contains(act_grad))
+      program.values[static_cast<size_t>(act_grad)].spec =
+          signs_spec(program.values[static_cast<size_t>(call.saved.back())].spec);
+    else
+      act_grad = kNoValue;
+  }
 }
 
 class Typing {
@@ -148,7 +165,7 @@ class SideBySide {
 // What the kernels keep in the planned workspace; everything else comes from scratch.
 size_t workspace_bytes(const Program& program, const Call& call) {
   const auto bytes = [&](int32_t id) { return program.values[static_cast<size_t>(id)].spec.bytes(); };
-  if (is<Mlp>(call) && call.backward) return bytes(call.saved.front());
+  if (is<Mlp>(call) && call.backward) return bytes(call.saved.back());
   if (is<SoftcapCrossEntropy>(call) && call.backward) return bytes(call.saved.front());
   if (is<NewtonSchulz>(call))
     return call.workspace_bytes / sizeof(float) * size_of(program.values[static_cast<size_t>(call.in.front())].spec.dtype);
@@ -162,6 +179,7 @@ Lowered lower(const Program& program, Backend backend) {
   Program& p = out.program;
   if (backend == Backend::cuda) {
     Typing(p).assign();
+    keep_signs(p);
     for (size_t i = 0; i < p.calls.size(); ++i) {
       for (size_t k = 0; k < p.calls[i].in.size(); ++k) {
         const int32_t id = p.calls[i].in[k];

@@ -20,7 +20,7 @@ struct Mlp {
     Tensor y;  // (M, D)
   };
   struct Saved {
-    Tensor act_grad;  // (M, F)
+    Tensor act_grad;  // (M, F); the cuda backend keeps less in bf16 (ops/cuda/mlp_saved.h)
     Tensor post;      // (M, F)
   };
   OpPlan plan(const In&) const;  // backward workspace: G (D, F), diag(scale)·Down (D, F), dpre (M, F)
