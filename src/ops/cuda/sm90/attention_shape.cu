@@ -1,7 +1,7 @@
 #include "ops/cuda/sm90/attention_shape.cuh"
 
-#include "base/error.h"
 #include "ops/cuda/elements.cuh"
+#include "ops/cuda/sm90/tensor_map.h"
 
 namespace fairway::cuda {
 
@@ -18,24 +18,8 @@ HeadShape head_shape(const Attention& op, const Attention::In& in) {
 }
 
 CUtensorMap tile_map(const Tensor& rows) {
-  using Encode = decltype(&cuTensorMapEncodeTiled);
-  static const Encode encode = [] {  // from the driver, so that the program starts where there is none
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
-          "cudaGetDriverEntryPointByVersion");
-    if (found == nullptr)
-      throw WorkError("the CUDA driver has no cuTensorMapEncodeTiled: one of version 12 or later is needed");
-    return reinterpret_cast<Encode>(found);
-  }();
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(rows.cols()), static_cast<cuuint64_t>(rows.rows())};
-  const cuuint64_t pitch[] = {static_cast<cuuint64_t>(pitch_of(rows)) * sizeof(bf16)};
-  const cuuint32_t box[] = {sm90::kTile, sm90::kTile}, steps[] = {1, 1};
-  CUtensorMap map;
-  if (encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, rows.data, sizes, pitch, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
-    throw WorkError("a tensor map of " + std::to_string(rows.rows()) + " x " + std::to_string(rows.cols()) + " was refused");
-  return map;
+  const int64_t sizes[] = {rows.cols(), rows.rows()}, pitch = pitch_of(rows), box[] = {sm90::kTile, sm90::kTile};
+  return tensor_map(rows.data, sizes, {&pitch, 1}, box);
 }
 
 }  // namespace fairway::cuda
