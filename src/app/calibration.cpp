@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/gradient_moments.h"
 #include "calibrate/hessian_file.h"
 #include "score/eval_model.h"
 
@@ -45,16 +46,55 @@ HessianStore from_shards(const CalibrationRequest& request, const CalibrationMod
 
 }  // namespace
 
+namespace {
+
+CalibrationModel calibration_model(const CalibrationRequest& request, Machine& machine, Communicator& comm,
+                                   ProgressLine& line) {
+  const Recipe& recipe = request.source.recipe;
+  return {recipe,
+          request.weights,
+          {.looped = stored_looped(request.source.weights, recipe)},
+          *machine.executor,
+          machine.queue,
+          shown_on(line),
+          comm};
+}
+
+// The first tokens of the rows of training batches.
+std::vector<int32_t> training_text(const CalibrationRequest& request, int64_t length) {
+  const fs::path folder = request.data.empty() ? request.source.folder / "data" : request.data;
+  const data::ShardSet shards = data::ShardSet::open_train(folder);
+  data::Loader loader(shards, sampler_options(request.source.recipe), loader_options(request.source.recipe));
+  std::vector<int32_t> text;
+  for (int64_t rows = 0; rows < kMomentSequences;) {
+    const data::Batch& batch = loader.next();
+    for (int64_t r = 0; r < batch.tokens.dim(0) && rows < kMomentSequences; ++r, ++rows) {
+      const int32_t* tokens = batch.tokens.as<int32_t>() + r * batch.tokens.cols();
+      text.insert(text.end(), tokens, tokens + length);
+      text.push_back(batch.targets.as<int32_t>()[r * batch.targets.cols() + length - 1]);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
+  const Recipe& recipe = request.source.recipe;
+  ProgressLine line(quiet);
+  const CalibrationModel model = calibration_model(request, machine, comm, line);
+  const int64_t length = std::min(kMomentTokens, recipe.data.seq_len);
+  const SelfCalibration own{.seed = static_cast<uint64_t>(recipe.train.seed)};
+  const std::vector<int32_t> text = request.from == Calibration::train
+                                        ? training_text(request, length)
+                                        : calibration_text(model, own, kMomentSequences, length + 1);
+  return gradient_moments(model, text, length);
+}
+
 HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
-  const CalibrationModel model{recipe,
-                               request.weights,
-                               {.looped = stored_looped(request.source.weights, recipe)},
-                               *machine.executor,
-                               machine.queue,
-                               shown_on(line),
-                               comm};
+  const CalibrationModel model = calibration_model(request, machine, comm, line);
   std::vector<std::string> problems;
   HessianStore hessians = [&] {
     switch (request.from) {

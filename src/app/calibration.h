@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/weights.h"
 #include "calibrate/online.h"
+#include "quant/tensor_moments.h"
 #include "train/loop.h"
 
 namespace fairway::app {
@@ -22,6 +23,9 @@ struct CalibrationRequest {
 // Finished. Sentences about Hessians that cannot be used go to standard error. InputError when "online" finds no file in the
 // run, or "train" no shards. Ranks share the work; each gets the result.
 HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
+
+// Of the same source: training data, or else text of the model's own.
+TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
 
 inline constexpr const char* kHessianFile = "hessians.safetensors";  // in the run folder
 

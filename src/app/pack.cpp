@@ -96,17 +96,23 @@ int run_pack(CommonFlags common, PackFlags flags) {
   ProgressLine line(common.quiet);
   const QuantizingInput input = prepare_quantizing(source, flags, machine, comm, common.quiet);
   const double begun = steady_seconds();
-  const Fitted fitted = fit_model({.weights = input.weights,
-                                   .recipe = source.recipe,
-                                   .hessians = input.found(),
-                                   .queue = machine.queue,
-                                   .looped = stored_looped(source.weights, source.recipe),
-                                   .tokenizer = tokenizer_hash(source, flags),
-                                   .budget = budget,
-                                   .codec = codec,
-                                   .fill = flags.fill,
-                                   .say = [&](const std::string& what) { line.say(what); },
-                                   .comm = comm});
+  const Fitted fitted =
+      fit_model({.weights = input.weights,
+                 .recipe = source.recipe,
+                 .hessians = input.found(),
+                 .queue = machine.queue,
+                 .looped = stored_looped(source.weights, source.recipe),
+                 .tokenizer = tokenizer_hash(source, flags),
+                 .budget = budget,
+                 .codec = codec,
+                 .fill = flags.fill,
+                 .say = [&](const std::string& what) { line.say(what); },
+                 .moments =
+                     [&] {
+                       return make_moments({source, input.weights, source.recipe.quant.calibration, flags.data, flags.tokens},
+                                           machine, comm, common.quiet);
+                     },
+                 .comm = comm});
   for (const std::string& fallback : fitted.report.fallbacks()) line.say(fallback);
   const PackSeconds seconds{input.calibration_seconds, steady_seconds() - begun};
   if (!comm.root()) return 0;  // it has the same bytes

@@ -105,6 +105,14 @@ class Table {
     }
     return &found->second;
   }
+  TensorMoments moments(Calibration from) {
+    auto found = moments_.find(from);
+    if (found == moments_.end()) {
+      const CalibrationRequest request{trained_, weights_, from, flags_.train_data, flags_.calibration_tokens};
+      found = moments_.emplace(from, make_moments(request, machine_, single_process(), common_.quiet)).first;
+    }
+    return found->second;
+  }
   void measure_row(const Row& row) {
     Recipe recipe = scoring_->source.recipe;
     recipe.quant = {};
@@ -120,7 +128,8 @@ class Table {
                                      .queue = machine_.queue,
                                      .looped = stored_looped(trained_.weights, recipe),
                                      .tokenizer = {},
-                                     .budget = budget});
+                                     .budget = budget,
+                                     .moments = [&] { return moments(row.calibration.value_or(Calibration::self)); }});
     const double seconds = steady_seconds() - begun;
     bytes_[row.name] = fitted.bytes.size();
     scoring_->source.weights = to_safetensors(read_artifact(fitted.bytes, row.name), row.name);
@@ -148,6 +157,7 @@ class Table {
   WeightSource trained_;
   ParamStore weights_;
   std::map<Calibration, HessianStore> hessians_;
+  std::map<Calibration, TensorMoments> moments_;
   std::map<std::string, uint64_t> bytes_;
   nlohmann::ordered_json lines_ = nlohmann::ordered_json::array();
   std::string text_;

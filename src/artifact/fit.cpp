@@ -72,7 +72,8 @@ bool Fitter::prune_to_budget(const QuantizedModel& model, const QuantReport& rep
 // The allocator promises an estimate; the coder decides. Each attempt moves the target by what the last file missed or
 // overshot.
 void Fitter::allocate() {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm);
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm,
+                         request_.moments ? request_.moments() : TensorMoments{});
   const auto budget = static_cast<double>(request_.budget) * 8;
   double fits = 0, exceeds = allocator.most_bits(), target = std::min(budget, exceeds);
   for (int attempt = 0; attempt < kAttempts && !settled(); ++attempt) {

@@ -7,6 +7,7 @@
 #include "artifact/artifact.h"
 #include "comm/communicator.h"
 #include "quant/quantize_model.h"
+#include "quant/tensor_moments.h"
 
 namespace fairway {
 
@@ -21,7 +22,8 @@ struct FitRequest {
   CodecChoice codec = CodecChoice::rans;
   bool fill = false;  // spend what the recipe's setting leaves free
   std::function<void(const std::string&)> say{};
-  Communicator& comm = single_process();  // ranks share the quantizing; each gets the whole result
+  std::function<TensorMoments()> moments{};  // asked for when bits have to be allocated; absent: by the recipe's sensitivities
+  Communicator& comm = single_process();     // ranks share the quantizing; each gets the whole result
 };
 
 struct Fitted {

@@ -48,9 +48,12 @@ std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibrat
   return text;
 }
 
+}  // namespace
+
 // A row's text does not depend on the rows beside it, so ranks share them; on a device it might, since products of other sizes
 // run other kernels, so there every rank makes all.
-std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows, int64_t length) {
+std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows,
+                                      int64_t length) {
   if (model.comm.size() == 1 || model.executor.stream() != nullptr) return make_rows(model, options, 0, rows, length);
   const auto [begin, end] = SharedHessians::part_of(model.comm, rows);
   std::vector<int32_t> own;
@@ -65,12 +68,10 @@ std::vector<int32_t> make_text(const CalibrationModel& model, const SelfCalibrat
   return text;
 }
 
-}  // namespace
-
 HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems) {
   const int64_t length = std::clamp<int64_t>(model.recipe.data.seq_len, 2, kLongestRow), seen = length - 1;
   const int64_t rows = std::max<int64_t>(1, options.tokens / length);
-  const std::vector<int32_t> text = make_text(model, options, rows, length);
+  const std::vector<int32_t> text = calibration_text(model, options, rows, length);
   const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen)), batches = rows / together;
   SharedHessians shared(model.queue, model.comm, batches);
   ObservedForward forward(model.recipe, model.weights, {.tokens = together * seen, .row_length = seen}, model.stage,

@@ -33,6 +33,10 @@ struct SelfCalibration {
 };
 inline constexpr int64_t kLongestRow = 2048;
 
+// `rows` rows of text by the model, `length` tokens each.
+std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows,
+                                      int64_t length);
+
 // Rows of text by the model, then one pass over all but the last token of each. Finished; `problems` gets finish()'s sentences.
 HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems);
 

@@ -55,7 +55,7 @@ Recipe with_own_rules(Recipe recipe) {
 }  // namespace
 
 BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
-                           Communicator& comm)
+                           Communicator& comm, const TensorMoments& moments)
     : comm_(&comm),
       runner_(queue),
       recipe_(with_own_rules(recipe)),
@@ -66,7 +66,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     Entry& entry = entries_.emplace_back(Entry{.plan = std::move(plan)});
     all.push_back(entries_.size() - 1);
     if (fixed(entry)) continue;
-    weigh(entry);
+    weigh(entry, moments);
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {
@@ -80,7 +80,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
   }
 }
 
-void BitAllocator::weigh(Entry& entry) {
+void BitAllocator::weigh(Entry& entry, const TensorMoments& moments) {
   const MatrixView w = entry.plan.weight;
   entry.weight = sensitivity(entry.plan.role, recipe_.quant.sensitivity) * static_cast<double>(w.count());
   const Hessian* hessian = factors_.hessian(entry.plan);
@@ -89,6 +89,11 @@ void BitAllocator::weigh(Entry& entry) {
   else
     for (int64_t i = 0; i < w.count(); ++i) entry.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
   entry.farthest = farthest_weight(w);
+  const auto moment = moments.find(entry.plan.name());
+  if (moment == moments.end() || !(moment->second > 0)) return;
+  // ½·moment·tr(D·H·Dᵀ)/(rows·tr H) is weight·tr(D·H·Dᵀ)/signal; without H it is that of inputs alike in all columns.
+  const double inputs = hessian != nullptr ? hessian->trace() : static_cast<double>(w.cols);
+  entry.weight = 0.5 * moment->second * entry.signal / (static_cast<double>(w.rows) * inputs);
 }
 
 void BitAllocator::quantize(const std::vector<size_t>& which) {

@@ -1,9 +1,11 @@
-// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ sensitivity·weights·relative error + µ·Σ bits, where a
-// tensor's one knob is its step in deviations of a row (bits and clip follow from it) and its error is tr(D·H·Dᵀ)/tr(W·H·Wᵀ).
-// Rates are order-0 entropies. Both are measured at a few steps per tensor, once, and interpolated between them.
+// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's one knob is its
+// step in deviations of a row (bits and clip follow from it). Damage is that of tensor_moments.h where moments were measured,
+// else sensitivity of the role·weights·tr(D·H·Dᵀ)/tr(W·H·Wᵀ). Rates are order-0 entropies. Both are measured at a few steps per
+// tensor, once, and interpolated between them.
 #pragma once
 
 #include "quant/quantize_model.h"
+#include "quant/tensor_moments.h"
 
 namespace fairway {
 
@@ -12,7 +14,7 @@ class BitAllocator {
   // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
   // half precision become integers here, or a small budget could not be met. Ranks share the tensors, here and in at().
   BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
-               Communicator& comm = single_process());
+               Communicator& comm = single_process(), const TensorMoments& moments = {});
 
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
   double most_bits() const { return predicted_bits(kFinest); }
@@ -36,7 +38,7 @@ class BitAllocator {
   };
   struct Entry {
     TensorPlan plan;
-    double weight = 0;            // sensitivity · number of weights
+    double weight = 0;            // damage of a relative error of one
     double signal = 0;            // tr(W·H·Wᵀ)
     double farthest = 0;          // the largest weight, in deviations of its row
     std::vector<Option> options;  // empty: fixed
@@ -45,7 +47,7 @@ class BitAllocator {
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
-  void weigh(Entry& entry);
+  void weigh(Entry& entry, const TensorMoments& moments);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   double relative_error(const Entry& entry, const TensorReport& report) const;
   GridSetting setting(const Entry& entry, int step) const;

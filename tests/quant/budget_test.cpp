@@ -40,6 +40,25 @@ TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
   }
 }
 
+TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {
+  SmallModel small;
+  TensorMoments moments;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = 1;
+  const std::string chosen = "bank.up[1]";
+  const auto error_of_chosen = [&](double moment) {
+    moments[chosen] = moment;
+    BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
+    QuantReport report;
+    (void)allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);
+    for (const TensorReport& tensor : report.tensors)
+      if (tensor.name == chosen) return tensor.loss;
+    return 0.0;
+  };
+  const double usual = error_of_chosen(1), more = error_of_chosen(100);
+  EXPECT_GT(more, 0);
+  EXPECT_LT(more, usual / 10);  // at equal prices the loss goes with the inverse of the moment
+}
+
 TEST(BitAllocator, RepeatsBitForBitAndSaysWhenABudgetIsTooSmall) {
   SmallModel small;
   QuantReport report;
