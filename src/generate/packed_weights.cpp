@@ -51,8 +51,8 @@ PackedWeights::PackedWeights(const QuantizedModel& model)
   for (const QuantizedTensor& t : model.tensors) {
     if (!packs(t)) continue;
     PackedMatrix& matrix = matrices_[reinterpret_cast<const std::byte*>(floats_of(params_, t))];
-    matrix.rows = {.form = cpu::packed_form(t.bits), .rows = t.rows, .cols = t.cols};
-    const auto bytes = static_cast<int64_t>(cpu::packed_bytes(matrix.rows.form, t.rows, t.cols));
+    const auto bytes = static_cast<int64_t>(cpu::packed_bytes(cpu::packed_form(t.bits), t.rows, t.cols));
+    matrix.rows = {.rows = t.rows, .cols = t.cols};
     matrix.rows.data = packed_.make(t.bank, {{bytes}, DType::u8}).as<uint8_t>();
     matrix.rows.scale = packed_.make("scales", {{scales_of(t)}, DType::f32}).as<float>();
     most_cols_ = std::max(most_cols_, t.cols);
@@ -65,14 +65,23 @@ PackedWeights::PackedWeights(const QuantizedModel& model, ThreadPool& pool) : Pa
   finish(model, pool);
 }
 
-void PackedWeights::lay_out(const QuantizedTensor& t) const {
+void PackedWeights::lay_out(const QuantizedTensor& t) {
   const auto at = matrices_.find(reinterpret_cast<const std::byte*>(floats_of(params_, t)));
   if (at == matrices_.end()) return;
-  const cpu::PackedRows& rows = at->second.rows;
-  cpu::pack_rows(rows, t.q.data(), {0, rows.row_tiles()}, const_cast<uint8_t*>(rows.data));
+  cpu::PackedRows& rows = at->second.rows;
+  const float* scale = rows.scale;
+  rows = cpu::pack_matrix(t.q.data(), t.rows, t.cols, t.bits, const_cast<uint8_t*>(rows.data));
+  rows.scale = scale;
 }
 
-void PackedWeights::take(QuantizedTensor& t) const {
+size_t PackedWeights::bytes() const {
+  size_t bytes = 0;
+  for (const auto& [place, matrix] : matrices_)
+    bytes += cpu::bytes_read(matrix.rows) + static_cast<size_t>(matrix.rows.rows) * sizeof(float);
+  return bytes;
+}
+
+void PackedWeights::take(QuantizedTensor& t) {
   if (!packs(t)) return;
   lay_out(t);
   t.q = {};

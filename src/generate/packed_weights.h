@@ -27,16 +27,16 @@ class PackedWeights {
   // The same in steps. Of the model only places, sizes and codings are read; then each tensor of integers is taken, on any
   // thread, and loses q if that is laid out here; at last everything else of the model.
   explicit PackedWeights(const QuantizedModel& model);
-  void take(QuantizedTensor& tensor) const;
+  void take(QuantizedTensor& tensor);
   void finish(const QuantizedModel& model, ThreadPool& pool);
 
   const ParamStore& params() const { return params_; }
   const PackedMatrix* find(const Tensor& weight) const;  // null: its floats are in params()
-  size_t bytes() const { return packed_.used(); }        // of all packed matrices, each read once for a token
+  size_t bytes() const;                                  // of all packed matrices, each read once for a token
   int64_t most_cols() const { return most_cols_; }       // of a packed matrix
 
  private:
-  void lay_out(const QuantizedTensor& tensor) const;
+  void lay_out(const QuantizedTensor& tensor);
 
   ParamStore params_;
   Arena packed_;

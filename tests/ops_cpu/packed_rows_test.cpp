@@ -59,6 +59,42 @@ constexpr int64_t kSizes[][2] = {{1, 1}, {16, 16}, {17, 15}, {40, 33}, {33, 100}
 
 class PackedRowsTest : public IsaTest {};
 
+// Weights that nearly all fit into four bits: the list beside the tiles gives the same products and rows as six bits do.
+TEST_P(PackedRowsTest, ListsTheFewThatDoNotFit) {
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{40, 512}, {33, 1001}, {16, 1600}}) {
+    Matrix w(rows, cols, 6);
+    Rng rng(3);
+    for (int8_t& q : w.q) q = static_cast<int8_t>(rng.below(300) == 0 ? static_cast<int>(rng.below(63)) - 31 : q / 4);
+    std::vector<uint8_t> memory(packed_bytes(PackedForm::six, rows, cols) + 64);
+    auto* data = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+    PackedRows narrow = pack_matrix(w.q.data(), rows, cols, 6, data);
+    narrow.scale = w.scale.data();
+    ASSERT_EQ(narrow.form, PackedForm::nibbles);
+    ASSERT_NE(narrow.outliers, nullptr);
+    EXPECT_LT(bytes_read(narrow), packed_bytes(PackedForm::six, rows, cols));
+    pack_rows(w.view, w.q.data(), {0, w.view.row_tiles()}, const_cast<uint8_t*>(w.view.data));
+    const std::vector<float> x = random_vector(cols, 9), want = product(w, x);
+    std::vector<float> row(static_cast<size_t>(cols)), same(row);
+    for (int64_t i = 0; i < rows; ++i) {
+      unpack_row(w.view, i, row.data());
+      unpack_row(narrow, i, same.data());
+      EXPECT_EQ(row, same) << i;
+    }
+    w.view = narrow;
+    EXPECT_EQ(product(w, x), want) << rows << 'x' << cols;
+  }
+}
+
+// Many that do not fit: six bits, and none listed.
+TEST(PackMatrix, KeepsSixBitsWhereMostAreUsed) {
+  const Matrix w(48, 64, 6);
+  std::vector<uint8_t> memory(packed_bytes(PackedForm::six, 48, 64) + 64);
+  auto* data = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+  const PackedRows packed = pack_matrix(w.q.data(), 48, 64, 6, data);
+  EXPECT_EQ(packed.form, PackedForm::six);
+  EXPECT_EQ(packed.outliers, nullptr);
+}
+
 TEST_P(PackedRowsTest, MultiplyToWithinTheRoundingOfTheVector) {
   for (const auto& [rows, cols] : kSizes) {
     for (int bits = 2; bits <= 8; ++bits) {

@@ -67,6 +67,7 @@ size_t packed_bytes(PackedForm form, int64_t rows, int64_t cols) {
   return static_cast<size_t>(shape.row_tiles() * shape.col_tiles() * packed_tile_bytes(form));
 }
 
+// Of weights beyond the form's range only the low bits are kept.
 void pack_rows(const PackedRows& to, const int8_t* q, TileRange range, uint8_t* data) {
   const int64_t tile_bytes = packed_tile_bytes(to.form), cols = to.cols;
   const auto offset = static_cast<uint8_t>(packed_offset(to.form));
@@ -93,6 +94,85 @@ void pack_rows(const PackedRows& to, const int8_t* q, TileRange range, uint8_t* 
   }
 }
 
+namespace {
+
+// Four bits of each weight and a list of what is beyond them. Gives up when the list grows too long to be worth it.
+class OutlierPacking {
+ public:
+  OutlierPacking(const int8_t* q, int64_t rows, int64_t cols, uint8_t* memory)
+      : q_(q), to_{.form = PackedForm::nibbles, .rows = rows, .cols = cols, .data = memory}, memory_(memory) {}
+
+  bool run() {
+    const size_t most = static_cast<size_t>(to_.rows * to_.cols) / kWeightsPerOutlier;
+    for (int64_t r = 0; r < to_.row_tiles(); ++r) {
+      for (int64_t i = r * kTileRows; i < std::min(to_.rows, (r + 1) * kTileRows); ++i) scan(q_ + i * to_.cols, i % kTileRows);
+      ends_.push_back(static_cast<uint32_t>(outliers_.size()));
+      if (outliers_.size() > most) return false;
+    }
+    return true;
+  }
+  size_t list_bytes() const { return ends_.size() * sizeof(uint32_t) + outliers_.size() * sizeof(PackedOutlier); }
+  PackedRows write() {
+    pack_rows(to_, q_, {0, to_.row_tiles()}, memory_);
+    uint8_t* place = memory_ + packed_bytes(to_.form, to_.rows, to_.cols);
+    std::memcpy(place, ends_.data(), ends_.size() * sizeof(uint32_t));
+    to_.outlier_end = reinterpret_cast<const uint32_t*>(place);
+    place += ends_.size() * sizeof(uint32_t);
+    if (!outliers_.empty()) std::memcpy(place, outliers_.data(), outliers_.size() * sizeof(PackedOutlier));
+    to_.outliers = outliers_.empty() ? nullptr : reinterpret_cast<const PackedOutlier*>(place);
+    return to_;
+  }
+
+ private:
+  // Reading an outlier costs as much as some fifty weights, of which a third of the bytes is saved.
+  static constexpr size_t kWeightsPerOutlier = 100;
+
+  void scan(const int8_t* row, int64_t index) {
+    constexpr int64_t kWord = 8;
+    int64_t j = 0;
+    for (; j + kWord <= to_.cols; j += kWord) {  // a byte of q + 8 has high bits where q does not fit
+      uint64_t word;
+      std::memcpy(&word, row + j, sizeof word);
+      const uint64_t moved = (word & 0x7F7F7F7F7F7F7F7FU) + 0x0808080808080808U;  // bytes do not touch; the sign apart
+      if (((moved ^ (word & 0x8080808080808080U)) & 0xF0F0F0F0F0F0F0F0U) == 0) continue;
+      for (int64_t k = j; k < j + kWord; ++k) note(row[k], k, index);
+    }
+    for (; j < to_.cols; ++j) note(row[j], j, index);
+  }
+  void note(int8_t value, int64_t col, int64_t index) {
+    const int excess = value - (((value + 8) & 15) - 8);
+    if (excess != 0)
+      outliers_.push_back({static_cast<uint16_t>(col), static_cast<uint8_t>(index), static_cast<int8_t>(excess)});
+  }
+
+  const int8_t* q_;
+  PackedRows to_;
+  uint8_t* memory_;
+  std::vector<PackedOutlier> outliers_;
+  std::vector<uint32_t> ends_;
+};
+
+}  // namespace
+
+PackedRows pack_matrix(const int8_t* q, int64_t rows, int64_t cols, int bits, uint8_t* memory) {
+  const PackedForm form = packed_form(bits);
+  const size_t room = packed_bytes(form, rows, cols);
+  if (form == PackedForm::six) {
+    OutlierPacking narrow(q, rows, cols, memory);
+    if (narrow.run() && packed_bytes(PackedForm::nibbles, rows, cols) + narrow.list_bytes() <= room) return narrow.write();
+  }
+  const PackedRows out{.form = form, .rows = rows, .cols = cols, .data = memory};
+  pack_rows(out, q, {0, out.row_tiles()}, memory);
+  return out;
+}
+
+size_t bytes_read(const PackedRows& w) {
+  size_t bytes = packed_bytes(w.form, w.rows, w.cols);
+  if (w.outliers != nullptr)
+    bytes += static_cast<size_t>(w.row_tiles()) * sizeof(uint32_t) + w.outlier_end[w.row_tiles() - 1] * sizeof(PackedOutlier);
+  return bytes;
+}
+
 void unpack_row(const PackedRows& from, int64_t row, float* out) {
   const uint8_t* tile = from.data + row / kTileRows * from.col_tiles() * packed_tile_bytes(from.form);
   const int place = static_cast<int>(row % kTileRows) * 4;
@@ -100,6 +180,16 @@ void unpack_row(const PackedRows& from, int64_t row, float* out) {
     const uint8_t* own = tile + j / kTileCols * packed_tile_bytes(from.form);
     const auto within = static_cast<int>(j % kTileCols);
     out[j] = from.scale[row] * static_cast<float>(weight_in(from.form, own, within / 4, place + within % 4));
+  }
+  if (from.outliers == nullptr) return;
+  const int64_t tile_row = row / kTileRows;
+  for (uint32_t o = tile_row == 0 ? 0 : from.outlier_end[tile_row - 1]; o < from.outlier_end[tile_row]; ++o) {
+    const PackedOutlier& outlier = from.outliers[o];
+    if (outlier.row != row % kTileRows) continue;
+    const uint8_t* own = tile + outlier.col / kTileCols * packed_tile_bytes(from.form);
+    const int within = outlier.col % kTileCols;
+    const int whole = weight_in(from.form, own, within / 4, place + within % 4) + outlier.excess;
+    out[outlier.col] = from.scale[row] * static_cast<float>(whole);
   }
 }
 

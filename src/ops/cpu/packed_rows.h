@@ -1,7 +1,8 @@
 // Quantized rows used as they are: y = s⊙(Q·x) for one vector x. Weights lie in tiles of 16 rows by 16 columns, so that a
-// vector register holds four columns of sixteen rows, in 4, 6 or 8 bits each. x is cut into three signed bytes of a fixed-point
-// number with a unit of at most 2^-22 of its largest element; sums over integers are exact, so neither the order of summation
-// nor the instruction set shows in the result, and rounding x is all the error there is.
+// vector register holds four columns of sixteen rows, in 4, 6 or 8 bits each; of weights that nearly all fit into 4 bits the
+// few that do not are listed beside the tiles. x is cut into three signed bytes of a fixed-point number with a unit of at most
+// 2^-22 of its largest element; sums over integers are exact, so neither the order of summation nor the instruction set shows
+// in the result, and rounding x is all the error there is.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,20 @@ inline constexpr int64_t kMostPackedCols = 1 << 15;  // 255·128·cols stays bel
 enum class PackedForm : uint8_t { nibbles, six, bytes };
 PackedForm packed_form(int bits);  // the narrowest for integers of 2 to 8 bits
 
+// What a weight has beyond the four bits in its tile.
+struct PackedOutlier {
+  uint16_t col = 0;
+  uint8_t row = 0;  // of the tile
+  int8_t excess = 0;
+};
+
 struct PackedRows {
   PackedForm form = PackedForm::bytes;
   int64_t rows = 0, cols = 0;
-  const uint8_t* data = nullptr;  // tiles of a tile row side by side; aligned to 64 bytes
-  const float* scale = nullptr;   // (rows, up to whole tiles)
+  const uint8_t* data = nullptr;            // tiles of a tile row side by side; aligned to 64 bytes
+  const float* scale = nullptr;             // (rows, up to whole tiles)
+  const PackedOutlier* outliers = nullptr;  // null: none
+  const uint32_t* outlier_end = nullptr;    // (row tiles): those of a row of tiles end here
 
   int64_t row_tiles() const { return (rows + kTileRows - 1) / kTileRows; }
   int64_t col_tiles() const { return (cols + kTileCols - 1) / kTileCols; }
@@ -31,6 +41,12 @@ size_t packed_bytes(PackedForm form, int64_t rows, int64_t cols);
 struct TileRange {
   int64_t begin = 0, end = 0;  // rows of tiles
 };
+
+// The whole matrix in as few bytes as its weights allow, in memory of packed_bytes(packed_form(bits), rows, cols) and aligned
+// to
+// 64. All but the scales of the result is set.
+PackedRows pack_matrix(const int8_t* q, int64_t rows, int64_t cols, int bits, uint8_t* memory);
+size_t bytes_read(const PackedRows& w);  // for a product, without the scales
 
 // Writes a range of tile rows; q is the whole matrix (rows, cols), within the grid of the form.
 void pack_rows(const PackedRows& to, const int8_t* q, TileRange range, uint8_t* data);

@@ -28,6 +28,16 @@ static void split_digits(const DigitArgs& a) {
   a.sums[0] = low_sum, a.sums[1] = middle_sum, a.sums[2] = high_sum;
 }
 
+static void add_outliers(const PackedProduct& a, int64_t r, int32_t (*sums)[16]) {
+  const PackedOutlier *at = a.w.outliers + (r == 0 ? 0 : a.w.outlier_end[r - 1]), *end = a.w.outliers + a.w.outlier_end[r];
+  const int8_t *low = a.digits[0], *middle = a.digits[1], *high = a.digits[2];
+  for (; at < end; ++at) {
+    sums[0][at->row] += at->excess * low[at->col];
+    sums[1][at->row] += at->excess * middle[at->col];
+    sums[2][at->row] += at->excess * high[at->col];
+  }
+}
+
 template <PackedForm kForm>
 static void multiply_form(const PackedProduct& a) {
   constexpr int kOffset = packed_offset(kForm);
@@ -36,6 +46,7 @@ static void multiply_form(const PackedProduct& a) {
     alignas(64) int32_t sums[3][16];
     alignas(64) float y[16];
     sum_tiles<kForm>(a.w.data + r * row_bytes, a.w.col_tiles(), a.digits, sums);
+    if (a.w.outliers != nullptr) add_outliers(a, r, sums);
     const float* scale = a.w.scale + r * kTileRows;
     for (int i = 0; i < 16; ++i) {
       const double low = sums[0][i] - kOffset * a.sums[0], middle = sums[1][i] - kOffset * a.sums[1],
