@@ -13,9 +13,12 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames{"raw", "rans", "brotli", "lzma", "rans", "rans"};
 
-// What learns while it codes takes six times as long to decode, so it is for short streams, and for those whose weights are not
-// spread as the lanes' fixed tables have it.
+// What learns while it codes takes six times as long to decode, so it is for short streams, for those whose weights are not
+// spread as the lanes' fixed tables have it, and where it saves half a percent: rows that differ widely, as under clips by
+// percentile with their floor.
 constexpr size_t kMostShaped = 1 << 20;
+constexpr double kWorthLearning = 0.995;
+constexpr int64_t kSampleWeights = 1 << 18;
 
 void take_smaller(Section& best, Codec codec, std::string bytes) {
   if (bytes.size() < best.bytes.size()) best = {codec, std::move(bytes)};
@@ -31,6 +34,14 @@ double order0_bytes(std::span<const WeightBlock> blocks) {
   double bits = 0;
   for (const WeightBlock& block : blocks) bits += entropy_of({block.q, static_cast<size_t>(block.rows * block.cols)});
   return bits / 8;
+}
+
+// On rows of the stream's middle tensor.
+bool learning_pays(std::span<const WeightBlock> blocks) {
+  WeightBlock sample = blocks[blocks.size() / 2];
+  if (sample.cols > 0) sample.rows = std::min(sample.rows, kSampleWeights / sample.cols + 1);
+  const std::span<const WeightBlock> one(&sample, 1);
+  return static_cast<double>(encode_weights(one).size()) < kWorthLearning * static_cast<double>(encode_lanes(one).size());
 }
 
 bool ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
@@ -85,7 +96,8 @@ Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice c
   const size_t weights = best.bytes.size();
   if (ours(choice)) {
     take_smaller(best, Codec::lanes, encode_lanes(blocks));
-    if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks))
+    if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks) ||
+        learning_pays(blocks))
       take_smaller(best, Codec::shaped, encode_weights(blocks));
   }
   try_general(best, bytes, choice);

@@ -10,6 +10,7 @@
 #include "artifact/lane_fit.h"
 #include "artifact/lane_kernels.h"
 #include "artifact/lane_tables.h"
+#include "artifact/sections.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/sha256.h"
@@ -237,6 +238,23 @@ TEST(LaneCoder, WritesTheKeptBytes) {
   const WeightBlock blocks[] = {large.block(), small.block()};
   EXPECT_EQ(sha256_hex(encode_lanes(blocks)), "4a0f68f9b7e9f079669d59606bcd6cad9f98bfe2c18460cfa72af6536b322509");
   round_trip({large, small});
+}
+
+// Long streams: lanes where they are as good, what learns where rows differ widely or levels are missing.
+TEST(WeightSection, TakesWhatSuitsTheWeights) {
+  constexpr int64_t kRows = 1100, kCols = 1000;
+  Rng rng(4);
+  Matrix even{gaussian(kRows, kCols, 2.4, 31, 1), kRows, kCols, 31}, uneven{{}, kRows, kCols, 31}, two{{}, kRows, kCols, 31};
+  for (int64_t i = 0; i < kRows; ++i) {
+    const double spread = 4 * std::exp(rng.normal());
+    for (int64_t j = 0; j < kCols; ++j) uneven.q.push_back(clipped(spread * rng.normal(), 31));
+  }
+  for (int64_t i = 0; i < kRows * kCols; ++i) two.q.push_back(rng.below(2) == 0 ? -3 : 3);
+  for (const auto& [matrix, codec] :
+       {std::pair{&even, Codec::lanes}, std::pair{&uneven, Codec::shaped}, std::pair{&two, Codec::shaped}}) {
+    const WeightBlock block = matrix->block();
+    EXPECT_EQ(encode_weight_section({&block, 1}, CodecChoice::rans).codec, codec);
+  }
 }
 
 TEST(LaneCoder, EveryByteMatters) {
