@@ -14,8 +14,8 @@ __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// At the barrier that lies where `barrier` does in block `rank` of the cluster. Orders nothing but this thread's own reads of
-// shared memory: a release to the cluster would wait for its stores to device memory, a microsecond each time.
+// At the barrier that lies where `barrier` does in block `rank` of the cluster. Publishes no writes to the cluster, and need
+// not: it tells that wgmma has read a stage.
 __device__ inline void arrive_at(const Barrier& barrier, uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -31,11 +31,6 @@ __device__ inline void spread_tile(Tile& to, const CUtensorMap& map, int column,
       "[%2], %5;" ::"r"(shared_address(&to)),
       "l"(&map), "r"(shared_address(&landed)), "r"(column), "r"(row), "h"(blocks)
       : "memory");
-}
-
-// Brings a tile at (column, row) into L2.
-__device__ inline void prefetch_tile(const CUtensorMap& map, int column, int row) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(&map), "r"(column), "r"(row) : "memory");
 }
 
 // A box at (x, y, z) of a tensor of three axes.

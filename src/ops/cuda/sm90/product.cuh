@@ -96,9 +96,7 @@ __device__ void load_weight(ProductShared<Stages>& shared, const CUtensorMap& ma
       load_box(to, map, k * kTile, i % 4 * 2, column / 8 + i / 4 * 4, shared.weight_full);
 }
 
-// Tiles come from L2, where they were called `Ahead` tiles earlier: the stages cover its latency, not that of device memory.
-// The strips that read a tile at the same time share the calls.
-template <int Cluster, int Ahead, int Stages>
+template <int Cluster, int Stages>
 __device__ void copy_all(ProductShared<Stages>& shared, const ProductMaps& maps, const Division& division) {
   const uint32_t rank = Cluster > 1 ? cluster_rank() : 0;
   const int cluster = static_cast<int>(blockIdx.x) / Cluster;
@@ -113,8 +111,6 @@ __device__ void copy_all(ProductShared<Stages>& shared, const ProductMaps& maps,
       const int row = (run.tile + i * run.step) * kSide;
 #pragma unroll 1
       for (int k = 0; k < kBlocks; ++k, ++turn) {
-        if (Ahead > 0 && i + Ahead < run.count && (run.step == 1 || k % division.strips == run.strip % kBlocks))
-          prefetch_tile(maps.rows, k * kTile, row + Ahead * run.step * kSide + static_cast<int>(rank) * kTile);
         const uint32_t stage = turn % Stages;
         if (turn >= Stages) shared.empty[stage].wait((turn / Stages - 1) % 2);
         shared.full[stage].expect(2 * kTileBytes);
@@ -173,7 +169,7 @@ __device__ void multiply_tile(Sums& sums, ProductShared<Stages>& shared, uint32_
 
 // An epilogue has prepare(Place), called before the product begins, fetch(Place), whose result arrives while the last products
 // do, and finish(Sums&, fetched, Place).
-template <class Epilogue, int Cluster, int Stages, int Ahead>
+template <class Epilogue, int Cluster, int Stages>
 __global__ void __launch_bounds__(kProductThreads, 1)
     product_kernel(const __grid_constant__ ProductMaps maps, const Division division, const Epilogue epilogue) {
   extern __shared__ std::byte memory[];
@@ -182,7 +178,7 @@ __global__ void __launch_bounds__(kProductThreads, 1)
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (warpgroup == 0) {
     give_registers<40>();
-    if (threadIdx.x == 0) copy_all<Cluster, Ahead>(shared, maps, division);
+    if (threadIdx.x == 0) copy_all<Cluster>(shared, maps, division);
     __syncwarp();
     leave<Cluster>();
   } else {
@@ -225,10 +221,10 @@ inline ProductMaps product_maps(const Tensor& rows, const Tensor& weight) {
   return {tensor_map(rows.data, row_sizes, {&pitch, 1}, row_box), tensor_map(weight.data, sizes, pitches, box)};
 }
 
-template <int Cluster = 2, int Stages = 6, int Ahead = 2, class Epilogue>
+template <int Cluster = 2, int Stages = 6, class Epilogue>
 void launch_product(Scratch& scratch, const Tensor& rows, const Tensor& weight, const Epilogue& epilogue) {
   constexpr size_t kBytes = sizeof(ProductShared<Stages>) + 1024;  // room to align
-  const auto kernel = product_kernel<Epilogue, Cluster, Stages, Ahead>;
+  const auto kernel = product_kernel<Epilogue, Cluster, Stages>;
   const Division division(rows.rows(), weight.rows() / (kSide * Cluster), scratch.context().processors() / Cluster);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "cudaFuncSetAttribute");
   cudaLaunchAttribute side_by_side{};
