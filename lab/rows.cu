@@ -1,5 +1,5 @@
-// Row kernels at the sizes of pr1105 beside a copy of as many bytes: what the engine runs, and attempts. Each attempt is first
-// compared with the engine's result.
+// Row kernels at the sizes of pr1105 beside a copy of as many bytes: what the engine runs, and attempts. Each is first compared
+// with the engine's kernels in float on the same numbers, which are others: what is off is the rounding to bf16, about 2e-3.
 //   lab/build rows && build/lab/rows
 #include <cstdio>
 #include <functional>
@@ -24,7 +24,7 @@ __global__ void copy_kernel(const uint4* from, uint4* to, int64_t count) {
 
 Tensor part(const Tensor& block, int64_t column, int64_t width) {
   Tensor out = block;
-  out.data += static_cast<size_t>(column) * sizeof(bf16);
+  out.data += static_cast<size_t>(column) * size_of(block.spec.dtype);
   out.spec.shape = {block.rows(), width};
   out.pitch = static_cast<int32_t>(block.cols());
   return out;
@@ -41,6 +41,12 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 std::vector<float> floats_of(const lab::Array& a) {
   std::vector<float> out(a.buffer.bytes() / 4);
   cudaMemcpy(out.data(), a.buffer.data(), a.buffer.bytes(), cudaMemcpyDeviceToHost);
+  return out;
+}
+
+lab::Array widened(const lab::Array& halves) {
+  lab::Array out(halves.tensor.spec.shape, DType::f32);
+  out.set(halves.floats());
   return out;
 }
 
@@ -91,6 +97,10 @@ void rope(Bench& b) {
   b.run("rope forward, engine", bytes, [&] {
     cuda::forward(op, {{qin, kin, gain.tensor, angles.tensor}, {q.tensor, k.tensor}, {rq.tensor, rk.tensor}, {}, &b.lab.queue});
   });
+  lab::Array wide = widened(qkv), fq({kRows, kWide}, DType::f32), fk({kRows, kNarrow}, DType::f32), frq({kRows, 8}, DType::f32),
+             frk({kRows, 4}, DType::f32);
+  const QkNormRope::In wide_in{part(wide.tensor, 0, kWide), part(wide.tensor, kWide, kNarrow), gain.tensor, angles.tensor};
+  cuda::forward(op, {wide_in, {fq.tensor, fk.tensor}, {frq.tensor, frk.tensor}, {}, &b.lab.queue});
   cuda::RopeRows a{at(qin),
                    at(kin),
                    number(rq.tensor),
@@ -104,8 +114,8 @@ void rope(Bench& b) {
                    16,
                    static_cast<float>(op.eps)};
   const auto check = [&] {
-    return std::max({difference(q2.floats(), q.floats()), difference(k2.floats(), k.floats()),
-                     difference(floats_of(rq2), floats_of(rq)), difference(floats_of(rk2), floats_of(rk))});
+    return std::max({difference(q2.floats(), floats_of(fq)), difference(k2.floats(), floats_of(fk)),
+                     difference(floats_of(rq2), floats_of(frq)), difference(floats_of(rk2), floats_of(frk))});
   };
   const auto rows_grid = static_cast<unsigned>(kRows / cuda::kWarps);
   b.run(
@@ -119,6 +129,14 @@ void rope(Bench& b) {
              d2({kRows, kBlock}, DType::bf16);
   lab::Array dgain({8}, DType::f32), dgain2({8}, DType::f32);
   const double back = 3.0 * kRows * (kWide + kNarrow) * 2;
+  lab::Array fgq = widened(gq), fgk = widened(gk), fd({kRows, kBlock}, DType::f32), fdgain({8}, DType::f32);
+  cuda::backward(op, {wide_in,
+                      {fq.tensor, fk.tensor},
+                      {frq.tensor, frk.tensor},
+                      {fgq.tensor, fgk.tensor},
+                      {part(fd.tensor, 0, kWide), part(fd.tensor, kWide, kNarrow), fdgain.tensor, {}},
+                      {},
+                      &b.lab.queue});
   b.run("rope backward, engine", back, [&] {
     cuda::backward(op, {{qin, kin, gain.tensor, angles.tensor},
                         {q.tensor, k.tensor},
@@ -140,7 +158,7 @@ void rope(Bench& b) {
               partials);
           cuda::add_columns(scratch, partials, {{dgain2.tensor, 8}});
         },
-        [&] { return std::max(difference(d2.floats(), d.floats()), difference(floats_of(dgain2), floats_of(dgain))); });
+        [&] { return std::max(difference(d2.floats(), floats_of(fd)), difference(floats_of(dgain2), floats_of(fdgain))); });
   }
 }
 
@@ -152,6 +170,9 @@ void xsa(Bench& b) {
   const Tensor v = part(qkv.tensor, kWide + kNarrow, kNarrow);
   const double bytes = 2.0 * kRows * (2 * kWide + kNarrow);
   b.run("xsa forward, engine", bytes, [&] { cuda::forward(op, {{y.tensor, v}, {z.tensor}, {dot.tensor}, {}, &b.lab.queue}); });
+  lab::Array fy = widened(y), fqkv = widened(qkv), fz({kRows, kWide}, DType::f32), fdot({kRows, 8}, DType::f32);
+  const Xsa::In wide_in{fy.tensor, part(fqkv.tensor, kWide + kNarrow, kNarrow)};
+  cuda::forward(op, {wide_in, {fz.tensor}, {fdot.tensor}, {}, &b.lab.queue});
   const cuda::XsaRows a{at(v), kRows, kBlock};
   const auto rows_grid = static_cast<unsigned>(kRows / cuda::kWarps);
   b.run(
@@ -160,11 +181,19 @@ void xsa(Bench& b) {
         cuda::xsa_rows_forward<2>
             <<<rows_grid, cuda::kThreads, 0, b.lab.context.stream()>>>(a, at(y.tensor), to(z2.tensor), number(dot2.tensor));
       },
-      [&] { return std::max(difference(z2.floats(), z.floats()), difference(floats_of(dot2), floats_of(dot))); });
+      [&] { return std::max(difference(z2.floats(), floats_of(fz)), difference(floats_of(dot2), floats_of(fdot))); });
   lab::Array dz = b.lab.random({kRows, kWide}, 9), dy({kRows, kWide}, DType::bf16), dy2({kRows, kWide}, DType::bf16),
              d({kRows, kBlock}, DType::bf16), d2({kRows, kBlock}, DType::bf16);
   const double back = 2.0 * kRows * (3 * kWide + 2 * kNarrow);
   const Tensor dv = part(d.tensor, kWide + kNarrow, kNarrow), dv2 = part(d2.tensor, kWide + kNarrow, kNarrow);
+  lab::Array fdz = widened(dz), fdy({kRows, kWide}, DType::f32), fd({kRows, kBlock}, DType::f32);
+  cuda::backward(op, {wide_in,
+                      {fz.tensor},
+                      {fdot.tensor},
+                      {fdz.tensor},
+                      {fdy.tensor, part(fd.tensor, kWide + kNarrow, kNarrow)},
+                      {},
+                      &b.lab.queue});
   b.run("xsa backward, engine", back, [&] {
     cuda::backward(op, {{y.tensor, v}, {z.tensor}, {dot.tensor}, {dz.tensor}, {dy.tensor, dv}, {}, &b.lab.queue});
   });
@@ -176,7 +205,7 @@ void xsa(Bench& b) {
           cuda::xsa_rows_backward<2><<<grid, cuda::kThreads, 0, b.lab.context.stream()>>>(
               a, at(z.tensor), number(dot.tensor), at(dz.tensor), cuda::sink<bf16>(dy2.tensor), cuda::sink<bf16>(dv2), kBlock);
         },
-        [&] { return std::max(difference(dy2.floats(), dy.floats()), difference(d2.floats(), d.floats())); });
+        [&] { return std::max(difference(dy2.floats(), floats_of(fdy)), difference(d2.floats(), floats_of(fd))); });
   }
 }
 
@@ -228,10 +257,20 @@ void mix(Bench& b) {
                         &b.lab.queue});
   };
   b.run("mix backward, engine", bytes, engine);
-  cudaMemset(dx0.buffer.data(), 0, dx0.buffer.bytes());
-  engine();
+  lab::Array fx = widened(x), fx0 = widened(x0), fg = widened(g), fgm = widened(gm), fmixed({kRows, kWide}, DType::f32),
+             fnormed({kRows, kWide}, DType::f32), frstd({kRows}, DType::f32), fdx({kRows, kWide}, DType::f32),
+             fdx0({kRows, kWide}, DType::f32);
+  const MixNorm::In wide_in{fx.tensor, fx0.tensor, weights.tensor};
+  cuda::forward(op, {wide_in, {fmixed.tensor, fnormed.tensor}, {frstd.tensor}, {}, &b.lab.queue});
+  cuda::backward(op, {wide_in,
+                      {fmixed.tensor, fnormed.tensor},
+                      {frstd.tensor},
+                      {fgm.tensor, fg.tensor},
+                      {fdx.tensor, fdx0.tensor, dmix.tensor},
+                      {},
+                      &b.lab.queue});
   cuda::check(cudaStreamSynchronize(b.lab.context.stream()), "mix");
-  const std::vector<float> want0 = dx0.floats(), want = dx.floats(), sums = floats_of(dmix);
+  const std::vector<float> want0 = floats_of(fdx0), want = floats_of(fdx), sums = floats_of(dmix);
   const cuda::MixRows a{at(x.tensor),
                         at(x0.tensor),
                         at(mixed.tensor),
