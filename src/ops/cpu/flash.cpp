@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "ops/cpu/blocks.h"
 #include "ops/cpu/isa/kernels.h"
 
 namespace fairway::cpu {
@@ -15,15 +16,7 @@ constexpr int64_t kPackRows = 64;   // rows copied by one task
 constexpr int64_t kSpanRows = 256;  // shorter segments share a span
 constexpr int64_t kShortSpan =
     512;  // up to here keys of all heads share a cache, so a tile of rows is read for all heads at once
-constexpr size_t kCacheLine = 64;
 constexpr float kLog2e = 1.44269504f;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-template <class T>
-T* align(void* p) {
-  return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(p) + 63) & ~uintptr_t{63});
-}
 
 void check(const FlashShape& s) {
   FAIRWAY_ASSERT(s.rows > 0 && s.row_length > 0 && s.rows % s.row_length == 0, "attention needs whole sequences");

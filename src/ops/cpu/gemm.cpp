@@ -1,12 +1,13 @@
 // The blocking and threading around the packed kernels of isa/gemm.inl. A group of K chunks of B is packed by all threads
-// into shared scratch, then blocks of C are handed out; whoever takes one packs its part of A into scratch of its own, or reads
-// it in place where there are few columns.
+// into shared scratch, then blocks of C are handed out; whoever takes one reads its rows of A where they lie, or packs its part
+// of A into scratch of its own where they lie badly.
 #include "ops/cpu/gemm.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "base/error.h"
+#include "ops/cpu/blocks.h"
 
 namespace fairway::cpu {
 namespace {
@@ -14,15 +15,14 @@ namespace {
 constexpr int64_t kPackedB = int64_t{2} << 20;  // floats of shared scratch: stays in the last-level cache
 constexpr int64_t kPackedA = 160 << 10;         // floats of scratch per thread: half of a second-level cache
 constexpr int64_t kPanelsPerTask = 4;           // panels of B packed at a time
-constexpr int64_t kColumnsInPlace = 384;        // up to so many columns, copying rows of A costs more than it saves
-constexpr int64_t kTasksPerThread = 16;  // blocks of C: small ones, since a busy machine slows one thread more than another
+constexpr int64_t kColumnsInPlace = 384;        // up to so many columns, copying rows of A never pays
+constexpr int64_t kAliasedStride = 2048;        // floats: rows so far apart fall into few sets of the second cache
+// Blocks of C: small ones, since a busy machine slows one thread more than another.
+constexpr int64_t kTasksPerThread = 16, kMostTasksPerThread = 32;
+constexpr int64_t kTaskFlops = int64_t{64} << 20;  // about 0.4 ms: worth a block of its own
 // floats of C beyond which its lines are not read before they are overwritten
 constexpr int64_t kLargeC = int64_t{2} << 20;
-constexpr int64_t kCacheLine = 64 / sizeof(float);
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-float* align(void* p) { return reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(p) + 63) & ~uintptr_t{63}); }
+constexpr int64_t kLineFloats = kCacheLine / sizeof(float);
 
 // Block i of `parts` as even as can be over `count` panels.
 int64_t part_begin(int64_t count, int64_t parts, int64_t i) { return count * i / parts; }
@@ -30,14 +30,16 @@ int64_t part_begin(int64_t count, int64_t parts, int64_t i) { return count * i /
 class Product {
  public:
   Product(ThreadPool& pool, const GemmArgs& args, void* workspace)
-      : pool_(pool), args_(args), kernels_(kernels().gemm), packed_a_(align(workspace)) {
+      : pool_(pool), args_(args), kernels_(kernels().gemm), packed_a_(align<float>(workspace)) {
     packed_b_ = packed_a_ + pool.threads() * kPackedA;
     k_chunk_ = ceil_div(args.k, ceil_div(args.k, kernels_.max_k));
     chunks_ = ceil_div(args.k, k_chunk_);
     const int64_t most_columns = std::max<int64_t>(1, kPackedB / (k_chunk_ * kernels_.nr));
     const int64_t panels = ceil_div(args.n, kernels_.nr);
     column_blocks_ = ceil_div(panels, most_columns);
-    past_caches_ = args.m * args.n >= kLargeC && args.ldc % kCacheLine == 0 && reinterpret_cast<uintptr_t>(args.c) % 64 == 0;
+    past_caches_ =
+        args.m * args.n >= kLargeC && args.ldc % kLineFloats == 0 && reinterpret_cast<uintptr_t>(args.c) % kCacheLine == 0;
+    in_place_ = args.layout != GemmLayout::tn && (args.n <= kColumnsInPlace || args.lda % kAliasedStride != 0);
   }
 
   void run() {
@@ -79,8 +81,15 @@ class Product {
     });
   }
 
+  int64_t wanted_tasks() const {
+    const int64_t threads = pool_.threads(), columns = (panel_end_ - panel_begin_) * kernels_.nr;
+    if (threads == 1) return 1;
+    const int64_t flops = 2 * args_.m * columns * k_chunk_ * (chunk_end_ - chunk_begin_);
+    return std::clamp(flops / kTaskFlops, threads * kTasksPerThread, threads * kMostTasksPerThread);
+  }
+
   void multiply() {
-    const int64_t wanted = pool_.threads() > 1 ? pool_.threads() * kTasksPerThread : 1;
+    const int64_t wanted = wanted_tasks();
     const int64_t row_panels = ceil_div(args_.m, kernels_.mr), column_panels = panel_end_ - panel_begin_;
     const int64_t least = ceil_div(row_panels, kPackedA / kernels_.a_panel);
     // Row blocks of two panels or more keep packing A cheap; columns are split only when rows alone leave threads idle.
@@ -124,7 +133,7 @@ class Product {
       block.k = k_of(chunk);
       if (block.a_by_column) {
         kernels_.pack_a_columns(args_.a + p * args_.lda + range.row_begin, args_.lda, block.m, block.k, packed_a);
-      } else if (args_.n <= kColumnsInPlace) {
+      } else if (in_place_) {
         const int64_t tail = block.m % kernels_.mr;
         block.a_rows = args_.a + range.row_begin * args_.lda + p;
         block.lda = args_.lda;
@@ -145,14 +154,14 @@ class Product {
   const GemmKernels& kernels_;
   float* packed_a_ = nullptr;
   float* packed_b_ = nullptr;
-  bool past_caches_ = false;
+  bool past_caches_ = false, in_place_ = false;
   int64_t k_chunk_ = 0, chunks_ = 0, column_blocks_ = 0;
   int64_t panel_begin_ = 0, panel_end_ = 0, chunk_begin_ = 0, chunk_end_ = 0;
 };
 
 }  // namespace
 
-size_t gemm_workspace(int threads) { return (threads * kPackedA + kPackedB + kCacheLine) * sizeof(float); }
+size_t gemm_workspace(int threads) { return (threads * kPackedA + kPackedB + kLineFloats) * sizeof(float); }
 
 void gemm(ThreadPool& pool, const GemmArgs& args, void* workspace) {
   FAIRWAY_ASSERT(args.m > 0 && args.n > 0 && args.k > 0, "gemm needs sizes of at least 1");
