@@ -10,7 +10,7 @@
 namespace fairway {
 namespace {
 
-constexpr int64_t kSampleWeights = 1 << 17;
+constexpr int64_t kFitWeights = 1 << 17;
 constexpr double kColumnPrior = 2;  // rows that a tensor's mean counts for in a column's
 constexpr int kRowReach = kRowSteps / 2;
 
@@ -47,13 +47,13 @@ Sums sums_of(const WeightBlock& block) {
   return out;
 }
 
-class Fitter {
+class LaneFitter {
  public:
-  Fitter(const WeightBlock& block, Sums sums)
+  LaneFitter(const WeightBlock& block, Sums sums)
       : block_(block),
         sums_(std::move(sums)),
         count_(static_cast<double>(block.rows * block.cols)),
-        step_(std::max<int64_t>(1, block.rows * block.cols / kSampleWeights)) {
+        step_(std::max<int64_t>(1, block.rows * block.cols / kFitWeights)) {
     int64_t sampled = 0;
     for (int64_t i = 0; i < block.rows; i += step_) sampled += block.cols;
     factor_ = count_ / static_cast<double>(sampled);
@@ -235,7 +235,7 @@ LanePlan fitted_plan(const WeightBlock& block, const LanePlan* before) {
   Sums sums = sums_of(block);
   FAIRWAY_ASSERT(sums.largest <= block.level, "a quantized weight lies beyond its grid");
   if (sums.largest == 0) return {};
-  return Fitter(block, std::move(sums)).fit(before);
+  return LaneFitter(block, std::move(sums)).fit(before);
 }
 
 }  // namespace fairway

@@ -6,7 +6,7 @@ namespace fairway {
 namespace {
 
 constexpr double kLeastShare = 1.0 / (1 << kFineScaleBits);
-constexpr int kScales = 1 << WeightShape::kScaleBits;
+constexpr int kScaleCount = 1 << WeightShape::kScaleBits;
 
 double cost_bits(const Shares& magnitudes, int scale, int spread) {
   const Shares shares = shares_of(scale, spread);
@@ -34,7 +34,7 @@ WeightShape fitted_shape(const Histogram& histogram, WeightShape shape) {
   for (int spread = 0; spread < static_cast<int>(kSpreads.size()); ++spread) {  // costs have one valley along the scale
     double here = cost_bits(magnitudes, scale, spread);
     for (const int step : {-1, 1}) {
-      for (int next = scale + step; next >= 0 && next < kScales; next += step) {
+      for (int next = scale + step; next >= 0 && next < kScaleCount; next += step) {
         const double cost = cost_bits(magnitudes, next, spread);
         if (!(cost < here)) break;
         here = cost, scale = next;

@@ -5,7 +5,7 @@
 namespace fairway {
 namespace {
 
-struct Ops {
+struct CpuOps {
   static constexpr Backend backend = Backend::cpu;
   template <class Op>
   static void forward(const Op& op, const Forward<Op>& call) {
@@ -19,6 +19,6 @@ struct Ops {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_cpu_executor(Queue& queue) { return std::make_unique<EagerExecutor<Ops>>(queue); }
+std::unique_ptr<Executor> make_cpu_executor(Queue& queue) { return std::make_unique<EagerExecutor<CpuOps>>(queue); }
 
 }  // namespace fairway

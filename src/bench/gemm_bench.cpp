@@ -12,7 +12,7 @@
 namespace fairway::bench {
 namespace {
 
-constexpr double kErrorLimit = 1e-4;
+constexpr double kProductErrorLimit = 1e-4;
 constexpr int kLeastSamples = 5;
 
 struct Case {
@@ -44,11 +44,6 @@ double sampled_error(const Case& c, const float* a, const float* b, const float*
     if (!(error <= worst)) worst = error;
   }
   return worst;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 // Product and peak take turns at intervals of one length, so a busy neighbour takes its part of both.
@@ -101,7 +96,8 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
                              .ldc = c.n};
     cpu::gemm(pool, args, workspace);
     GemmLine line{.layout = c.name, .m = c.m, .n = c.n, .k = c.k, .error = sampled_error(c, a, b, out)};
-    if (!(line.error <= kErrorLimit)) throw WorkError(std::string("gemm ") + c.name + ": wrong result; nothing was timed");
+    if (!(line.error <= kProductErrorLimit))
+      throw WorkError(std::string("gemm ") + c.name + ": wrong result; nothing was timed");
     time_product(pool, args, workspace, seconds_each, line);
     lines.push_back(line);
   }

@@ -15,14 +15,9 @@
 namespace fairway::bench {
 namespace {
 
-constexpr double kErrorLimit = 3e-5;
+constexpr double kLogitErrorLimit = 3e-5;
 constexpr int64_t kCheckedTokens = 64;
 constexpr int kReads = 15;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 Recipe recipe_of(const QuantizedModel& model) {
   Recipe recipe;
@@ -100,7 +95,7 @@ GenerateBench bench_generate(std::string_view artifact, const GenerateBenchOptio
                                        decoder->step({&first, 1});
                                      });
   out.error = logit_error(model, *decoder, queue);
-  if (!(out.error <= kErrorLimit)) throw WorkError("generate: the logits are not the scorer's; nothing was timed");
+  if (!(out.error <= kLogitErrorLimit)) throw WorkError("generate: the logits are not the scorer's; nothing was timed");
   std::vector<double> rates;
   for (int text = 0; text < options.texts; ++text) {
     const SampleOptions how{.tokens = options.tokens, .seed = static_cast<uint64_t>(text)};

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
 
 namespace fairway::bench {
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
 
 double measure_once(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 namespace fairway::bench {
 
@@ -14,6 +15,8 @@ struct Timing {
 
 // Runs `work` a few times unmeasured, then until `seconds` have passed and at least `least` samples are there.
 Timing measure(const std::function<void()>& work, double seconds, int least = 5);
+
+double median(std::vector<double> values);  // the upper one of an even number
 
 // Seconds of one call.
 double measure_once(const std::function<void()>& work);

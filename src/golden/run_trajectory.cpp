@@ -10,8 +10,8 @@
 namespace fairway::golden {
 namespace {
 
-constexpr double kLossLimit = 5e-4;    // relative, at every step
-constexpr double kWeightLimit = 5e-3;  // Muon amplifies rounding in directions with tiny gradients
+constexpr double kStepLossLimit = 5e-4;  // relative, at every step
+constexpr double kWeightLimit = 5e-3;    // Muon amplifies rounding in directions with tiny gradients
 constexpr int64_t kMomentumSteps = 20;
 
 // The optimizer of the stored trajectories (golden README): pr1105's, without a schedule.
@@ -80,7 +80,7 @@ TrajectoryResult run_trajectory(const Safetensors& file, Executor& executor) {
   compare_weights(file, "final.", trainer.params(), trainer.params().flat_values(), result.worst_final,
                   &result.worst_final_name);
   compare_weights(file, "ema.", trainer.params(), trainer.averager().ema(), result.worst_ema, nullptr);
-  result.held = result.worst_loss <= kLossLimit && result.worst_final <= kWeightLimit && result.worst_ema <= kWeightLimit;
+  result.held = result.worst_loss <= kStepLossLimit && result.worst_final <= kWeightLimit && result.worst_ema <= kWeightLimit;
   return result;
 }
 

@@ -1,11 +1,10 @@
 // Shape rules, workspaces and flop counts of the ops around matrix products and attention.
 #include "ops/all_ops.h"
 #include "ops/chunks.h"
+#include "ops/plan_rules.h"
 
 namespace fairway {
 namespace {
-
-Spec like(const Tensor& x, Shape shape) { return {shape, x.spec.dtype}; }
 
 void require_matrix(const Tensor& w, int64_t columns, std::string_view op, const char* what) {
   require(w.spec.shape.rank == 2 && w.dim(1) == columns, op,

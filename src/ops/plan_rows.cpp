@@ -1,11 +1,10 @@
 // Shape rules of the ops that work row by row.
 #include "ops/all_ops.h"
 #include "ops/chunks.h"
+#include "ops/plan_rules.h"
 
 namespace fairway {
 namespace {
-
-Spec like(const Tensor& x, Shape shape) { return {shape, x.spec.dtype}; }
 
 void require_same(const Tensor& a, const Tensor& b, std::string_view op, const char* what) {
   require(a.spec == b.spec, op, std::string(what) + " must match: " + a.spec.shape.text() + " and " + b.spec.shape.text());

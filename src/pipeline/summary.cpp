@@ -24,7 +24,7 @@ void copy_fields(const ordered_json& from, const std::vector<const char*>& keys,
   }
 }
 
-ordered_json seconds_of(const ordered_json& phases) {
+ordered_json seconds_by_stage(const ordered_json& phases) {
   const ordered_json train = result_of(phases, "train"), pack = result_of(phases, "pack");
   ordered_json out{{"startup", number(train.value("seconds", ordered_json()), "startup")},
                    {"train", number(train, "train_seconds")}};
@@ -63,7 +63,7 @@ ordered_json chain_summary(const ordered_json& ledger, const Recipe& recipe) {
     out["score_bpb"] = score.value("val_bpb", ordered_json());
   }
   if (!audit.empty()) out["legal"] = audit.value("legal", false);
-  out["seconds"] = seconds_of(phases);
+  out["seconds"] = seconds_by_stage(phases);
   for (const auto& [name, record] : phases.items()) out["phases"][name] = number(record, "seconds");
   return out;
 }

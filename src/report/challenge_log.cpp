@@ -24,7 +24,7 @@ json object_in(const fs::path& path) {
   return record;
 }
 
-double number(const json& record, const char* key) {
+double number_or_zero(const json& record, const char* key) {
   return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
 }
 
@@ -32,7 +32,7 @@ std::string codec_of(const json& pack) {
   std::map<std::string, int64_t> bytes;  // the codec that most bytes went through names the file
   for (const json& line : pack.value("ledger", json::array())) {
     if (line.is_object() && line.contains("codec") && line["codec"].is_string() && line.contains("bytes"))
-      bytes[line["codec"]] += static_cast<int64_t>(number(line, "bytes"));
+      bytes[line["codec"]] += static_cast<int64_t>(number_or_zero(line, "bytes"));
   }
   std::string most = "rans";
   for (const auto& [codec, count] : bytes) {
@@ -42,7 +42,8 @@ std::string codec_of(const json& pack) {
 }
 
 std::string exact(const std::string& name, const json& score) {
-  return fmt::format("{} val_loss:{:.8f} val_bpb:{:.8f}\n", name, number(score, "val_loss"), number(score, "val_bpb"));
+  return fmt::format("{} val_loss:{:.8f} val_bpb:{:.8f}\n", name, number_or_zero(score, "val_loss"),
+                     number_or_zero(score, "val_bpb"));
 }
 
 }  // namespace
@@ -67,21 +68,22 @@ std::string closed_log(const fs::path& run) {
   const std::string form = fmt::format("int{}+{}", bits, codec_of(pack));
   const auto weights = run / "averaged.safetensors";
   log += fmt::format("{}{} bytes\n", kFirstClosingLine, fs::exists(weights) ? fs::file_size(weights) : 0);
-  log += fmt::format("Code size: {:.0f} bytes\n", number(pack, "code_bytes"));
+  log += fmt::format("Code size: {:.0f} bytes\n", number_or_zero(pack, "code_bytes"));
   if (pack.contains("seconds") && pack["seconds"].is_object())
     log += fmt::format("gptq:rule:{} calibration:{} seconds:{:.1f}\n", name_of(recipe.quant.rule),
-                       name_of(recipe.quant.calibration), number(pack["seconds"], "calibrate"));
-  if (number(pack, "pruned") > 0) log += fmt::format("selective_prune: {:.0f} levels\n", number(pack, "pruned"));
-  log += fmt::format("Serialized model {}: {:.0f} bytes\n", form, number(pack, "artifact_bytes"));
+                       name_of(recipe.quant.calibration), number_or_zero(pack["seconds"], "calibrate"));
+  if (number_or_zero(pack, "pruned") > 0)
+    log += fmt::format("selective_prune: {:.0f} levels\n", number_or_zero(pack, "pruned"));
+  log += fmt::format("Serialized model {}: {:.0f} bytes\n", form, number_or_zero(pack, "artifact_bytes"));
   log += fmt::format("Total submission size {}: {:.0f} bytes\n", form,
-                     number(pack, "artifact_bytes") + number(pack, "code_bytes"));
+                     number_or_zero(pack, "artifact_bytes") + number_or_zero(pack, "code_bytes"));
   if (!plain.empty()) log += exact(score_line_name("plain", bits), plain);
   if (score.empty()) return log;
   const std::string mode = score.value("mode", "plain");
-  log += fmt::format("val_tokens: {:.0f}\n", number(score, "tokens"));
+  log += fmt::format("val_tokens: {:.0f}\n", number_or_zero(score, "tokens"));
   if (mode != "plain" || plain.empty()) log += exact(score_line_name(mode, bits), score);
   log += exact("final_int8_zlib_roundtrip_exact", score);  // the key of the oldest parsers, with the final score
-  return log + fmt::format("total_eval_time:{:.3f}s\n", number(score, "seconds"));
+  return log + fmt::format("total_eval_time:{:.3f}s\n", number_or_zero(score, "seconds"));
 }
 
 }  // namespace fairway
