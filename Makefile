@@ -64,7 +64,8 @@ lint:
 	scripts/setup build lint
 	scripts/check-format
 	@$(MAKE) --no-print-directory build
-	scripts/check-tidy build
+	cmake --preset release -B build/lint -DFAIRWAY_UNITY=OFF --log-level=WARNING
+	scripts/check-tidy build/lint
 	build/bin/layering_test --gtest_brief=1
 
 format:

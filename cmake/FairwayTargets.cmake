@@ -5,27 +5,41 @@ target_compile_features(fairway_options INTERFACE cxx_std_20)
 target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # No fast-math anywhere: NaN must stay NaN, and the same source must give the same bits. -ffp-contract=off keeps the
 # reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
+# -Wno-restrict: g++ 12 sees overlaps in "text" + std::string where there are none. -Wno-subobject-linkage: a file inside a unit looks
+# like a header to it.
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  -Wno-missing-field-initializers -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
+  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
-# fairway_library(name DEPS fairway_base …): every .cpp of the calling folder, or those listed after SOURCES.
+# fairway_library(name DEPS fairway_base … [COLD]): every .cpp of the calling folder, or those listed after SOURCES. COLD: no loop
+# of it is ever waited for, so compiling it quickly counts for more than its own speed.
+# Most of a file's compile time goes into the headers it includes, so files are compiled a few at a time as one unit: two in one
+# folder may not use a name twice in their unnamed namespaces. Files with options of their own stay alone.
 function(fairway_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "DEPS;SOURCES" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC fairway_options ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${FAIRWAY_UNITY} UNITY_BUILD_BATCH_SIZE 7)
+  if(ARG_COLD)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+  endif()
 endfunction()
 
-# fairway_test(DEPS … [SERIAL]): the .cpp files of the calling folder under tests/ become one executable, its cases known to
-# ctest. SERIAL: they start programs that use every core, so nothing else runs beside them.
+# fairway_test(DEPS … [SERIAL] [UNITS [ALONE …]]): the .cpp files of the calling folder under tests/ become one executable, its cases known
+# to ctest. SERIAL: they start programs that use every core, so nothing else runs beside them. UNITS: compiled a few files at a time,
+# but for those named after ALONE, which share names with others of the folder.
 function(fairway_test)
-  cmake_parse_arguments(ARG "SERIAL" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;UNITS" "" "DEPS;ALONE" ${ARGN})
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_executable(${folder}_test ${sources})
   target_include_directories(${folder}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  if(ARG_UNITS)
+    set_target_properties(${folder}_test PROPERTIES UNITY_BUILD ${FAIRWAY_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   target_compile_options(${folder}_test PRIVATE -O1)  # compiling tests costs more than running them
   target_compile_definitions(${folder}_test PRIVATE
     FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")

@@ -9,7 +9,7 @@
 namespace fairway {
 namespace {
 
-void check(cudaError_t status, const char* what) {
+void check_copy(cudaError_t status, const char* what) {
   if (status != cudaSuccess) throw WorkError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
 }
 
@@ -29,7 +29,7 @@ Tensor DeviceStaging::host_of(const Tensor& device) {
   std::byte*& place = twins_->at[{device.data, device.spec.bytes()}];
   if (place == nullptr) {
     void* made = nullptr;
-    check(cudaMallocHost(&made, device.spec.bytes()), "cudaMallocHost");
+    check_copy(cudaMallocHost(&made, device.spec.bytes()), "cudaMallocHost");
     place = static_cast<std::byte*>(made);
   }
   return make_view(place, device.spec);
@@ -38,15 +38,16 @@ Tensor DeviceStaging::host_of(const Tensor& device) {
 Tensor DeviceStaging::bring(const Tensor& device, void* stream) {
   const Tensor host = host_of(device);
   const auto queue = static_cast<cudaStream_t>(stream);
-  check(cudaMemcpyAsync(host.data, device.data, host.spec.bytes(), cudaMemcpyDeviceToHost, queue), "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+  check_copy(cudaMemcpyAsync(host.data, device.data, host.spec.bytes(), cudaMemcpyDeviceToHost, queue), "cudaMemcpyAsync");
+  check_copy(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
   return host;
 }
 
 void DeviceStaging::put(const Tensor& device, void* stream) {
   const Tensor host = host_of(device);
-  check(cudaMemcpyAsync(device.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
-        "cudaMemcpyAsync");
+  check_copy(
+      cudaMemcpyAsync(device.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
+      "cudaMemcpyAsync");
 }
 
 }  // namespace fairway
