@@ -21,8 +21,7 @@ std::vector<std::string> names(const std::vector<Arguments>& calls) {
 TEST_F(Chain, GoesThroughEveryPhaseInOrder) {
   const ChainResult result = run_chain(request(), program_.execute(), quiet_);
   EXPECT_EQ(result.status, 0);
-  EXPECT_THAT(names(program_.calls),
-              testing::ElementsAre("train", "pack", "score", "score", "audit", "generate", "report"));
+  EXPECT_THAT(names(program_.calls), testing::ElementsAre("train", "pack", "score", "score", "audit", "generate", "report"));
   for (const char* field :
        {"steps", "step_ms", "train_seconds", "tokens_per_second", "val_loss", "val_bpb", "artifact_bytes", "score_bpb"})
     EXPECT_TRUE(result.summary.contains(field)) << field;
