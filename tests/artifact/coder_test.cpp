@@ -5,6 +5,7 @@
 #include <set>
 
 #include "artifact/byte_coder.h"
+#include "artifact/gaussian_weights.h"
 #include "artifact/general_codecs.h"
 #include "artifact/weight_coder.h"
 #include "base/error.h"
@@ -13,16 +14,6 @@
 
 namespace fairway {
 namespace {
-
-using Values = std::vector<int8_t>;
-
-Values gaussian(size_t count, double spread, int level, uint64_t seed) {
-  Rng rng(seed);
-  Values out(count);
-  for (int8_t& q : out)
-    q = static_cast<int8_t>(std::clamp(static_cast<int>(std::lround(spread * rng.normal())), -level, level));
-  return out;
-}
 
 struct Coded {
   double bytes = 0, entropy_bytes = 0;
@@ -48,15 +39,9 @@ void expect_at_entropy(const Coded& coded, const std::string& what) {
 }
 
 TEST(WeightCoder, IsAtTheEntropyOfGaussians) {
-  struct Case {
-    double sigma_over_step;
-    int level;
-  };
-  // int6 k = 12.85, 11.5; int8 k = 20; int7 k = 14; int6 and int5 at four sigma (scoring spec §4.12).
-  for (const Case c :
-       {Case{31 / 12.85, 31}, {31 / 11.5, 31}, {127.0 / 20, 127}, {63.0 / 14, 63}, {31.0 / 4, 31}, {15.0 / 4, 15}}) {
-    Values q = gaussian(1 << 20, c.sigma_over_step, c.level, 7);
-    expect_at_entropy(round_trip(q, 1024, 1024, c.level), "spread " + std::to_string(c.sigma_over_step));
+  for (const GaussianCase& c : kGaussianCases) {
+    Values q = gaussian(1 << 20, c.spread, c.level, 7);
+    expect_at_entropy(round_trip(q, 1024, 1024, c.level), "spread " + std::to_string(c.spread));
   }
 }
 
@@ -106,7 +91,7 @@ TEST(WeightCoder, TakesAnyShape) {
     int64_t rows, cols;
   };
   for (const Case c : {Case{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 3}, {3, 1}, {7, 31}, {7, 32}, {7, 33}, {2, 257}, {1000, 1}}) {
-    Values q = gaussian(static_cast<size_t>(c.rows * c.cols), 9, 127, 5);
+    Values q = gaussian(c.rows * c.cols, 9, 127, 5);
     round_trip(q, c.rows, c.cols, 127);
   }
 }
