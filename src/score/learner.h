@@ -1,8 +1,9 @@
 // The model's weights learning from scored tokens: the training program on sequences of L tokens, mean cross-entropy of a
-// batch, then a step of SGD (scoring spec §2.5). Reads nothing but what the ledger has handed out. A batch falls into groups
-// (gradient_sum.h) that ranks share, and within a rank threads: a group runs on one thread from end to end where there are
-// enough of them, which spares the waiting of threads for one another after every op. A chunk's first step needs the forward
-// pass of sequences that are scored with the same weights just before: prepare() makes it once for both.
+// batch, then a step of SGD (scoring spec §2.5). Learns from nothing but what the ledger has handed out. A batch falls into
+// groups (gradient_sum.h) that ranks share, and within a rank threads: a group runs on one thread from end to end where there
+// are enough of them, which spares the waiting of threads for one another after every op. A chunk's first step needs the
+// forward pass of sequences that are scored with the same weights just before: prepare() makes it once for both, as scoring
+// does before the ledger has the chunk, and changes no weight.
 #pragma once
 
 #include <span>
