@@ -12,7 +12,7 @@
 
 namespace fairway {
 
-std::string encode_lanes(std::span<const WeightBlock> blocks);
+std::string encode_lanes(std::span<const WeightBlock> blocks, std::vector<double>* bits = nullptr);  // as encode_weights
 
 struct LaneChunk {
   std::string_view plans;  // how tensors are coded, escapes; in a small chunk also the weights

@@ -1,12 +1,14 @@
-// Chooses how a tensor is coded in lanes: what costs the fewest bits on a sample of its rows.
+// Chooses how the tensors of a chunk are coded in lanes: what costs the fewest bits on a sample of their rows.
 #pragma once
+
+#include <span>
+#include <vector>
 
 #include "artifact/lane_plan.h"
 #include "artifact/weight_coder.h"
 
 namespace fairway {
 
-// before: the plan of the tensor before it in the chunk, which costs next to nothing to repeat; null: none.
-LanePlan fitted_plan(const WeightBlock& block, const LanePlan* before);
+std::vector<LanePlan> fitted_plans(std::span<const WeightBlock> blocks);
 
 }  // namespace fairway

@@ -8,14 +8,14 @@
 namespace fairway {
 namespace {
 
-constexpr int kPerOctave = 32, kLeastOctave = -6;
+constexpr int kWidthsPerOctave = 32, kLeastWidthOctave = -6;
 constexpr double kLeastSlots = 0.7;  // a level with less goes to the escape
 
 // By sums and products alone, so that every machine has the same.
 double width_value(int index) {
   double value = 1;
-  for (int i = 0; i < index % kPerOctave; ++i) value *= 1.0218971486541166;  // 2^(1/32)
-  return std::ldexp(value, index / kPerOctave + kLeastOctave);
+  for (int i = 0; i < index % kWidthsPerOctave; ++i) value *= 1.0218971486541166;  // 2^(1/32)
+  return std::ldexp(value, index / kWidthsPerOctave + kLeastWidthOctave);
 }
 double exp_negative(double y) {  // e^−y
   double small = y / 256, term = 1, sum = 1;
@@ -45,7 +45,7 @@ void add_gaussian(int width, LaneShares& shares) {
 }  // namespace
 
 int width_of_class(int width, int index) {
-  return std::clamp(width + kPerOctave / kClassesPerOctave * (index - kMiddleClass), 0, kLaneWidths - 1);
+  return std::clamp(width + kWidthsPerOctave / kClassesPerOctave * (index - kMiddleClass), 0, kLaneWidths - 1);
 }
 
 LaneShares lane_shares(int width, int spread, int largest) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -85,6 +86,12 @@ class FineEncoder {
   void put(const FineModel::Range& range) { kept_.push_back(uint32_t{range.start} << 16 | range.freq); }
   void put_bits(uint32_t value, int bits) {  // 1 to 15, each value as likely
     kept_.push_back(value << (32 - bits) | 1U << (16 - bits));
+  }
+  size_t count() const { return kept_.size(); }
+  double bits_since(size_t first) const {  // of the symbols from this one on
+    double bits = 0;
+    for (size_t i = first; i < kept_.size(); ++i) bits += kFineScaleBits - std::log2(static_cast<double>(kept_[i] & 0xFFFF));
+    return bits;
   }
   void reserve(size_t symbols) { kept_.reserve(symbols); }
   // The state in as few bytes as it needs where that is all, else in five or six; words are even, so the length tells which.

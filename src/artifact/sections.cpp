@@ -44,6 +44,15 @@ bool learning_pays(std::span<const WeightBlock> blocks) {
   return static_cast<double>(encode_weights(one).size()) < kWorthLearning * static_cast<double>(encode_lanes(one).size());
 }
 
+// What states and sizes take beside the symbols is shared out by weights.
+std::vector<double> with_frame(std::vector<double> bits, size_t bytes, std::span<const WeightBlock> blocks) {
+  double rest = 8 * static_cast<double>(bytes), weights = 0;
+  for (const double own : bits) rest -= own;
+  for (const WeightBlock& block : blocks) weights += static_cast<double>(block.rows * block.cols);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] += rest * static_cast<double>(blocks[i].rows * blocks[i].cols) / weights;
+  return bits;
+}
+
 bool ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
 
 // What is not our own coder. Sizes are compared before anything is allocated.
@@ -87,20 +96,25 @@ Section encode_value_section(std::string_view values, size_t width, CodecChoice 
   return best;
 }
 
-Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice) {
-  std::string plain;
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits) {
+  Section best{Codec::raw, ""};
   for (const WeightBlock& block : blocks)
-    plain.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
-  Section best{Codec::raw, std::move(plain)};
-  const std::string bytes = choice == CodecChoice::rans ? "" : best.bytes;
+    best.bytes.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
+  const std::string plain = choice == CodecChoice::rans ? "" : best.bytes;
   const size_t weights = best.bytes.size();
+  std::vector<double> lanes, shaped;
   if (ours(choice)) {
-    take_smaller(best, Codec::lanes, encode_lanes(blocks));
+    take_smaller(best, Codec::lanes, encode_lanes(blocks, bits == nullptr ? nullptr : &lanes));
     if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks) ||
         learning_pays(blocks))
-      take_smaller(best, Codec::shaped, encode_weights(blocks));
+      take_smaller(best, Codec::shaped, encode_weights(blocks, bits == nullptr ? nullptr : &shaped));
   }
-  try_general(best, bytes, choice);
+  try_general(best, plain, choice);
+  if (bits != nullptr) {
+    bits->clear();
+    if (best.codec == Codec::lanes) *bits = with_frame(std::move(lanes), best.bytes.size(), blocks);
+    if (best.codec == Codec::shaped) *bits = with_frame(std::move(shaped), best.bytes.size(), blocks);
+  }
   return best;
 }
 

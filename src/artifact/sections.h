@@ -24,7 +24,9 @@ struct Section {
 };
 Section encode_text(std::string_view text);  // the smaller of raw and Brotli
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice);
-Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice);
+// `bits`, where given, gets what each block took, a share of the coder's states and sizes in it; of codecs that are not ours
+// nothing.
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits = nullptr);
 
 struct SectionView {
   Codec codec = Codec::raw;

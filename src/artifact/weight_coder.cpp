@@ -217,23 +217,28 @@ class Chooser {
 
 }  // namespace
 
-std::string encode_weights(std::span<const WeightBlock> blocks) {
+std::string encode_weights(std::span<const WeightBlock> blocks, std::vector<double>* bits) {
   ShapedModels models(FineModel::Use::encode);
   FineEncoder rans;
   size_t total = 0;
   for (const WeightBlock& block : blocks) total += static_cast<size_t>(block.rows * block.cols);
   rans.reserve(total);
   Choice before;
-  for (const WeightBlock& block : blocks) {
-    if (block.rows * block.cols == 0) continue;
+  const auto put = [&](const WeightBlock& block) {
+    if (block.rows * block.cols == 0) return;
     const Choice choice = Chooser(block, models, before).choose();
     put_header(rans, choice, before, block.level);
     before = choice;
-    if (choice.largest == 0) continue;
+    if (choice.largest == 0) return;
     if (choice.fresh) models.begin_shape(choice.shape);
     models.begin_tensor(choice.largest);
     Putter putter{rans};
     WeightWalk(choice.mode, base_of(choice.shape), block.cols)(block.q, block.rows, models, putter);
+  };
+  for (const WeightBlock& block : blocks) {
+    const size_t first = rans.count();
+    put(block);
+    if (bits != nullptr) bits->push_back(rans.bits_since(first));
   }
   return rans.finish();
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fairway {
 
@@ -20,7 +21,8 @@ struct WeightMatrix {
 using WeightBlock = WeightMatrix<const int8_t>;
 using WeightTarget = WeightMatrix<int8_t>;  // to decode into
 
-std::string encode_weights(std::span<const WeightBlock> blocks);
+// `bits`, where given, gets what each block took, header and all but the coder's state.
+std::string encode_weights(std::span<const WeightBlock> blocks, std::vector<double>* bits = nullptr);
 // Fills the blocks. InputError, beginning with `where`, when the bytes are not what encode_weights makes for these sizes.
 void decode_weights(std::string_view bytes, std::span<const WeightTarget> blocks, const std::string& where);
 // The same for streams as version 1 wrote them.

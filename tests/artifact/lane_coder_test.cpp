@@ -205,6 +205,45 @@ TEST(LaneCoder, HoldsWhatItsTablesDoNotExpect) {
     round_trip({{q, 600, 1000, 127}});
 }
 
+// Neighbours of 8,192 weights, some with a few far beyond the rest: said for each, plans would take 0.1 % of them.
+TEST(WeightSection, SmallTensorsStayAtTheirEntropy) {
+  constexpr int64_t kRows = 64, kCols = 128;
+  std::vector<Matrix> all;
+  std::vector<WeightBlock> blocks;
+  for (uint64_t i = 0; i < 20; ++i) {
+    all.push_back({equal_rows(kRows, kCols, 31 / 12.85, 31, 30 + i), kRows, kCols, 31});
+    for (size_t far = 0; far < i % 4; ++far) all.back().q[700 * far + 5] = static_cast<int8_t>(12 + 3 * far);
+  }
+  for (const Matrix& m : all) blocks.push_back(m.block());
+  std::vector<double> bits;
+  const Section section = encode_weight_section(blocks, CodecChoice::rans, &bits);
+  ASSERT_EQ(bits.size(), blocks.size());
+  double sum = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double limit = 1.001 * entropy_of(all[i].q);
+    EXPECT_TRUE(bits[i] <= limit) << "tensor " << i << ": " << bits[i] << " bits, at most " << limit;
+    sum += bits[i];
+  }
+  EXPECT_NEAR(sum, 8 * static_cast<double>(section.bytes.size()), 1e-3);
+  round_trip(all);
+}
+
+// A grid of int5 has no bits to say the largest level of its neighbour's, but may repeat a plan that has it.
+TEST(LaneCoder, NeighboursOnOtherGrids) {
+  Matrix coarse{equal_rows(64, 128, 31 / 12.85, 15, 7), 64, 128, 15}, fine{equal_rows(64, 128, 31 / 12.85, 31, 8), 64, 128, 31};
+  fine.q[77] = 30;
+  round_trip({coarse, fine, coarse});
+  round_trip({fine, coarse, fine});
+}
+
+// One after tensors whose rows are told by what is seen of them, which rows this wide are not.
+TEST(LaneCoder, AWideTensorRepeatsNoRowRule) {
+  const Matrix narrow{equal_rows(64, 128, 2.4, 31, 5), 64, 128, 31};
+  Matrix wide{{}, 1, 5 * 64 * 128, 31};
+  for (int i = 0; i < 5; ++i) wide.q.insert(wide.q.end(), narrow.q.begin(), narrow.q.end());
+  round_trip({narrow, wide, narrow});
+}
+
 // Of many weights, as no kept file holds them: a change of these bytes needs a version of its own. Two wide classes of columns,
 // so that there are escapes, rows and columns beyond whole groups, and a small tensor after the large one.
 TEST(LaneCoder, WritesTheKeptBytes) {

@@ -1,0 +1,143 @@
+// The encoding side of lane_coder.h.
+#include <cmath>
+#include <cstring>
+
+#include "artifact/byte_reader.h"
+#include "artifact/lane_coder.h"
+#include "artifact/lane_fit.h"
+#include "artifact/lane_plan_code.h"
+#include "artifact/lane_walk.h"
+
+namespace fairway {
+namespace {
+
+// Sixteen states, fed backwards.
+class LaneEncoder {
+ public:
+  void put(LaneRange range, int lane) {
+    kept_.push_back(static_cast<uint32_t>(range.start) << 16 | static_cast<uint32_t>(range.freq) << 4 |
+                    static_cast<uint32_t>(lane));
+  }
+  void reserve(int64_t symbols) { kept_.reserve(static_cast<size_t>(symbols)); }
+  size_t count() const { return kept_.size(); }
+  double bits_since(size_t first) const {
+    double bits = 0;
+    for (size_t i = first; i < kept_.size(); ++i)
+      bits += kLaneScaleBits - std::log2(static_cast<double>(kept_[i] >> 4 & 0xFFF));
+    return bits;
+  }
+  std::string finish() const {
+    std::vector<uint16_t> words;
+    words.reserve(kept_.size() / 3 + 8);
+    std::array<uint32_t, kLaneRows> states;
+    states.fill(kLaneFloor);
+    for (size_t i = kept_.size(); i-- > 0;) {
+      const uint32_t freq = kept_[i] >> 4 & 0xFFF, start = kept_[i] >> 16;
+      uint32_t x = states[kept_[i] & 15];
+      if (x >= uint64_t{freq} << (32 - kLaneScaleBits)) words.push_back(static_cast<uint16_t>(x)), x >>= 16;
+      states[kept_[i] & 15] = (x / freq << kLaneScaleBits) + x % freq + start;
+    }
+    std::string out(kStateBytes + 2 * words.size(), '\0');
+    std::memcpy(out.data(), states.data(), kStateBytes);  // little-endian, as everything in the file
+    std::reverse(words.begin(), words.end());
+    std::memcpy(out.data() + kStateBytes, words.data(), 2 * words.size());
+    return out;
+  }
+
+ private:
+  std::vector<uint32_t> kept_;  // start, freq, lane
+};
+
+class ChunkEncoder {
+ public:
+  ChunkEncoder(bool lockstep, int64_t weights) : lockstep_(lockstep) {
+    if (lockstep) lanes_.reserve(weights);
+    if (!lockstep) fine_.reserve(static_cast<size_t>(weights));
+  }
+  void tensor(const WeightBlock& block, const LanePlan& plan) {
+    code_.put(fine_, plan, block.level);
+    if (!before_ || before_->shape.largest != plan.shape.largest) escapes_.emplace(plan.shape.largest, FineModel::Use::encode);
+    before_ = plan;
+    if (plan.shape.largest == 0) return;
+    const TensorWalk walk(plan, block.cols, tables_.of(plan.shape));
+    for (int64_t row = 0; row < block.rows; row += kLaneRows)
+      rows(walk, block.q + row * block.cols, std::min<int64_t>(kLaneRows, block.rows - row), block.cols);
+  }
+  // Marks a place, to tell what was put from there on.
+  std::pair<size_t, size_t> place() const { return {fine_.count(), lanes_.count()}; }
+  double bits_since(std::pair<size_t, size_t> first) const {
+    return fine_.bits_since(first.first) + lanes_.bits_since(first.second);
+  }
+  std::string plans() const { return fine_.finish(); }
+  std::string lanes() const { return lockstep_ ? lanes_.finish() : ""; }
+
+ private:
+  struct Escaped {
+    int magnitude, negative;
+  };
+  void rows(const TensorWalk& walk, const int8_t* q, int64_t count, int64_t cols) {
+    std::array<int32_t, kLaneRows> squares{};
+    std::array<int, kLaneRows> row_class{};
+    for (int64_t j = 0; j < cols; j += kLaneCols) {
+      const int64_t end = std::min<int64_t>(j + kLaneCols, cols);
+      for (int64_t r = 0; r < count; ++r)
+        row_class[static_cast<size_t>(r)] = walk.gauge.row_class(squares[static_cast<size_t>(r)], j / kLaneCols);
+      escaped_.clear();
+      for (int64_t k = j; k < end; ++k)
+        for (int64_t r = 0; r < count; ++r)
+          put(walk.tables[walk.index(k, row_class[static_cast<size_t>(r)])], q[r * cols + k], static_cast<int>(r));
+      for (const Escaped& own : escaped_) {
+        fine_.put(escapes_->model().range(own.magnitude));
+        fine_.put_bits(static_cast<uint32_t>(own.negative), 1);
+        escapes_->note(own.magnitude);
+      }
+      if (walk.gauge.sign() == 0) continue;
+      for (int64_t r = 0; r < count; ++r)
+        for (int64_t k = j; k < end; ++k) squares[static_cast<size_t>(r)] += q[r * cols + k] * q[r * cols + k];
+    }
+  }
+  void put(const LaneClass& own, int value, int lane) {
+    const int magnitude = std::abs(value);
+    const bool beyond = magnitude > own.core;
+    if (beyond) escaped_.push_back({magnitude - own.core - 1, value < 0 ? 1 : 0});
+    const LaneRange range = own.ranges[beyond ? 0 : static_cast<size_t>(value - kEscape)];
+    if (lockstep_) return lanes_.put(range, lane);
+    if (range.freq == kLaneScale) return;  // the only one there is
+    constexpr int kFiner = kFineScaleBits - kLaneScaleBits;
+    fine_.put({static_cast<uint16_t>(range.start << kFiner), static_cast<uint16_t>(range.freq << kFiner)});
+  }
+
+  bool lockstep_;
+  FineEncoder fine_;
+  LaneEncoder lanes_;
+  KeptTables tables_;
+  PlanCode code_{FineModel::Use::encode};
+  std::optional<EscapeModel> escapes_;
+  std::optional<LanePlan> before_;
+  std::vector<Escaped> escaped_;  // of the group at hand
+};
+
+}  // namespace
+
+std::string encode_lanes(std::span<const WeightBlock> blocks, std::vector<double>* bits) {
+  std::string sizes, data;
+  const auto chunks = chunks_of(blocks);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const int64_t count = weights_of(chunks[i]);
+    const bool lockstep = count >= kLockstepWeights, last = i + 1 == chunks.size();
+    ChunkEncoder encoder(lockstep, count);
+    const std::vector<LanePlan> fitted = fitted_plans(chunks[i]);
+    for (size_t k = 0; k < fitted.size(); ++k) {
+      const auto first = encoder.place();
+      if (chunks[i][k].rows * chunks[i][k].cols > 0) encoder.tensor(chunks[i][k], fitted[k]);
+      if (bits != nullptr) bits->push_back(encoder.bits_since(first));
+    }
+    const std::string plans = encoder.plans(), lanes = encoder.lanes();
+    if (lockstep || !last) put_varint(sizes, plans.size());
+    if (lockstep && !last) put_varint(sizes, lanes.size());
+    data += plans + lanes;
+  }
+  return sizes + data;
+}
+
+}  // namespace fairway
