@@ -1,6 +1,6 @@
 // `fairway bench pack`: our coder, Brotli-11 and LZMA-9 on the same quantized weights, each decoded and compared before its
-// time counts. Weights are those of a run or file, rounded to SDClip grids (scoring spec §4.3b), or Gaussian ones of pr1105's
-// sizes.
+// time counts. Weights are an artifact's own integers, those of a run or file, rounded to SDClip grids (scoring spec §4.3b), or
+// Gaussian ones of pr1105's sizes.
 #include "app/pack_bench.h"
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@
 #include <map>
 
 #include "app/weights.h"
+#include "artifact/artifact.h"
 #include "artifact/general_codecs.h"
 #include "artifact/sections.h"
 #include "artifact/tensor_table.h"
@@ -79,11 +80,24 @@ std::vector<QuantizedTensor> gaussian_tensors(int64_t weights, const PackBenchFl
   return out;
 }
 
+// A tensor's share of its stream beside the entropy of its own levels.
+struct Share {
+  std::string name;
+  int64_t weights = 0;
+  double entropy = 0, bits = 0;
+  double over() const { return entropy > 0 ? 100 * (bits / entropy - 1) : 0; }  // percent
+};
+
 struct Line {
   int64_t weights = 0;
   double entropy = 0;  // bits
   size_t ours = 0, brotli = 0, lzma = 0;
   double encode = 0, decode = 0, brotli_encode = 0, brotli_decode = 0, lzma_encode = 0, lzma_decode = 0;  // seconds
+  std::vector<Share> tensors;
+  const Share& worst() const {
+    return *std::max_element(tensors.begin(), tensors.end(),
+                             [](const Share& a, const Share& b) { return a.over() < b.over(); });
+  }
 };
 
 template <class Work>
@@ -127,6 +141,10 @@ Line bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, int repe
       repeats);
   for (size_t i = 0; i < tensors.size(); ++i) require_same(back[i] == tensors[i]->q, "rans");
   line.ours = section.bytes.size();
+  std::vector<double> bits;
+  encode_weight_section(blocks, CodecChoice::rans, &bits);
+  for (size_t i = 0; i < bits.size(); ++i)
+    line.tensors.push_back({tensor_label(*tensors[i]), tensors[i]->count(), entropy_of(tensors[i]->q), bits[i]});
   if (!general) return line;
   std::string coded, again;
   line.brotli_encode = seconds([&] { coded = brotli_encode(plain); }, 1);
@@ -146,6 +164,7 @@ void add(Line& sum, const Line& line) {
   sum.encode += line.encode, sum.decode += line.decode;
   sum.brotli_encode += line.brotli_encode, sum.brotli_decode += line.brotli_decode;
   sum.lzma_encode += line.lzma_encode, sum.lzma_decode += line.lzma_decode;
+  sum.tensors.insert(sum.tensors.end(), line.tensors.begin(), line.tensors.end());
 }
 
 nlohmann::ordered_json json_of(const std::string& stream, const Line& l) {
@@ -165,32 +184,64 @@ nlohmann::ordered_json json_of(const std::string& stream, const Line& l) {
           {"lzma_decode_seconds", l.lzma_decode}};
 }
 
+nlohmann::ordered_json json_of(const std::vector<Share>& tensors) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Share& t : tensors) {
+    const auto n = static_cast<double>(t.weights);
+    out.push_back({{"tensor", t.name},
+                   {"weights", t.weights},
+                   {"entropy_bits_per_weight", t.entropy / n},
+                   {"bits_per_weight", t.bits / n},
+                   {"over_percent", t.over()}});
+  }
+  return out;
+}
+
+// The bar for a coder: 0.1 % above the entropy, for each tensor.
+std::string text_of_worst(const Line& all) {
+  if (all.tensors.empty()) return "";
+  const auto above = std::count_if(all.tensors.begin(), all.tensors.end(), [](const Share& t) { return t.over() > 0.1; });
+  const Share& worst = all.worst();
+  return fmt::format(
+      "{} tensors, {} of them more than 0.1 % above their own order-0 entropy; worst: {} of {} weights, {:.0f} bits where that "
+      "is {:.0f}, {:+.3f} %\n",
+      all.tensors.size(), above, worst.name, worst.weights, worst.bits, worst.entropy, worst.over());
+}
+
 std::string text_of(const std::string& stream, const Line& l) {
   const double entropy = l.entropy / 8, ours = static_cast<double>(l.ours);
   const auto against = [&](size_t other) { return other == 0 ? 0.0 : 100 * (ours / static_cast<double>(other) - 1); };
   return fmt::format(
-      "{:8} {:10} {:11.0f} {:11} {:+7.3f}% {:7.4f} {:11} {:+6.2f}% {:11} {:+6.2f}% {:7.3f} {:7.3f} {:7.2f} {:7.2f}\n", stream,
-      l.weights, entropy, l.ours, 100 * (ours / entropy - 1), 8 * ours / static_cast<double>(l.weights), l.brotli,
-      against(l.brotli), l.lzma, against(l.lzma), l.encode, l.decode, l.brotli_encode, l.lzma_encode);
+      "{:8} {:10} {:11.0f} {:11} {:+7.3f}% {:+7.3f}% {:7.4f} {:11} {:+6.2f}% {:11} {:+6.2f}% {:7.3f} {:7.3f} {:7.2f} {:7.2f}\n",
+      stream, l.weights, entropy, l.ours, 100 * (ours / entropy - 1), l.tensors.empty() ? 0.0 : l.worst().over(),
+      8 * ours / static_cast<double>(l.weights), l.brotli, against(l.brotli), l.lzma, against(l.lzma), l.encode, l.decode,
+      l.brotli_encode, l.lzma_encode);
+}
+
+std::vector<QuantizedTensor> bench_tensors(const PackBenchFlags& flags, int64_t& layers) {
+  if (flags.from.empty()) return gaussian_tensors(flags.weights, flags);
+  if (std::filesystem::is_regular_file(flags.from) && is_artifact(flags.from)) {
+    QuantizedModel model = load_artifact(flags.from);
+    layers = model.model.layers;
+    std::erase_if(model.tensors, [](const QuantizedTensor& t) { return t.coding != TensorCoding::integer_rows; });
+    return std::move(model.tensors);
+  }
+  const WeightSource source = open_weights(flags.from, flags.recipe, {});
+  layers = source.recipe.model.layers;
+  return real_tensors(source, flags);
 }
 
 int bench_pack(const CommonFlags& common, const PackBenchFlags& flags) {
-  std::vector<QuantizedTensor> tensors;
   int64_t layers = 1 << 20;
-  if (flags.from.empty()) {
-    tensors = gaussian_tensors(flags.weights, flags);
-  } else {
-    const WeightSource source = open_weights(flags.from, flags.recipe, {});
-    tensors = real_tensors(source, flags), layers = source.recipe.model.layers;
-  }
+  std::vector<QuantizedTensor> tensors = bench_tensors(flags, layers);
   std::map<StreamRole, std::vector<QuantizedTensor*>> streams;
   int64_t total = 0;
   for (QuantizedTensor& t : tensors) streams[stream_role(t, layers)].push_back(&t), total += t.count();
   // General compressors need a minute for all of a large model: they get a part of the tensors, and ours the same part.
   const bool whole = flags.share == 1 || total <= 8'000'000;
-  std::string text = fmt::format("{:8} {:>10} {:>11} {:>11} {:>8} {:>7} {:>11} {:>7} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7}\n",
-                                 "stream", "weights", "entropy B", "ours B", "over", "b/w", "Brotli-11", "ours", "LZMA-9",
-                                 "ours", "enc s", "dec s", "Br s", "LZMA s");
+  std::string text = fmt::format(
+      "{:8} {:>10} {:>11} {:>11} {:>8} {:>8} {:>7} {:>11} {:>7} {:>11} {:>7} {:>7} {:>7} {:>7} {:>7}\n", "stream", "weights",
+      "entropy B", "ours B", "over", "worst", "b/w", "Brotli-11", "ours", "LZMA-9", "ours", "enc s", "dec s", "Br s", "LZMA s");
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   Line all, sampled;
   for (auto& [role, list] : streams) {
@@ -211,6 +262,8 @@ int bench_pack(const CommonFlags& common, const PackBenchFlags& flags) {
   }
   result["median_ms"] = 1e3 * (all.encode + all.decode);
   result["streams"] = lines;
+  result["tensors"] = json_of(all.tensors);
+  text += text_of_worst(all);
   print_result(common, result, text);
   return 0;
 }
@@ -221,7 +274,7 @@ void add_pack_bench(CLI::App& bench) {
   auto flags = std::make_shared<PackBenchFlags>();
   CLI::App* command = add_command(bench, "pack", "our weight coder beside Brotli-11 and LZMA-9, on one core",
                                   [flags](const CommonFlags& common) { return bench_pack(common, *flags); });
-  command->add_option("FILE", flags->from, "a run, an artifact or weights (default: Gaussian ones)");
+  command->add_option("FILE", flags->from, "an artifact, whose integers count, a run or weights (default: Gaussian ones)");
   command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
   command->add_option("--weights", flags->weights, "how many Gaussian weights")
       ->capture_default_str()
