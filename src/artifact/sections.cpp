@@ -13,11 +13,12 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames{"raw", "rans", "brotli", "lzma", "rans", "rans"};
 
-// What learns while it codes takes six times as long to decode, so it is for short streams, for those whose weights are not
-// spread as the lanes' fixed tables have it, and where it saves half a percent: rows that differ widely, as under clips by
-// percentile with their floor.
+// What learns while it codes takes six times as long to decode, and its first tensors pay for what later ones gain. So it is
+// for streams where it saves a thousandth: weights that are not spread as the lanes' fixed tables have it, rows of tokens. In
+// long ones it is tried only where lanes end above the entropy, or a sample says that it saves half a percent: rows that differ
+// widely, as under clips by percentile with their floor.
 constexpr size_t kMostShaped = 1 << 20;
-constexpr double kWorthLearning = 0.995;
+constexpr double kWorthLearning = 0.999, kWorthLearningLong = 0.995;
 constexpr int64_t kSampleWeights = 1 << 18;
 
 void take_smaller(Section& best, Codec codec, std::string bytes) {
@@ -41,7 +42,7 @@ bool learning_pays(std::span<const WeightBlock> blocks) {
   WeightBlock sample = blocks[blocks.size() / 2];
   if (sample.cols > 0) sample.rows = std::min(sample.rows, kSampleWeights / sample.cols + 1);
   const std::span<const WeightBlock> one(&sample, 1);
-  return static_cast<double>(encode_weights(one).size()) < kWorthLearning * static_cast<double>(encode_lanes(one).size());
+  return static_cast<double>(encode_weights(one).size()) < kWorthLearningLong * static_cast<double>(encode_lanes(one).size());
 }
 
 // What states and sizes take beside the symbols is shared out by weights.
@@ -106,8 +107,11 @@ Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice c
   if (ours(choice)) {
     take_smaller(best, Codec::lanes, encode_lanes(blocks, bits == nullptr ? nullptr : &lanes));
     if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks) ||
-        learning_pays(blocks))
-      take_smaller(best, Codec::shaped, encode_weights(blocks, bits == nullptr ? nullptr : &shaped));
+        learning_pays(blocks)) {
+      std::string learnt = encode_weights(blocks, bits == nullptr ? nullptr : &shaped);
+      if (static_cast<double>(learnt.size()) < kWorthLearning * static_cast<double>(best.bytes.size()))
+        best = {Codec::shaped, std::move(learnt)};
+    }
   }
   try_general(best, plain, choice);
   if (bits != nullptr) {
