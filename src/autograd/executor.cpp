@@ -51,6 +51,7 @@ void BoundProgram::resolve(std::byte* base) {
   base_ = base;
   const auto tensors = [&](const std::vector<int32_t>& ids) {
     std::vector<Tensor> out;
+    out.reserve(ids.size());
     for (int32_t id : ids) out.push_back(tensor(id));
     return out;
   };

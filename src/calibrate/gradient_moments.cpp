@@ -28,8 +28,8 @@ class SequenceGradient {
     *inputs_.loss_gradient.as<float>() = 1;
     Tape tape;
     const ModelOutputs outputs = build_model(tape, model.recipe, params_, inputs_, model.stage);
-    program_ = std::make_unique<BoundProgram>(
-        std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient)));
+    const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
+    program_ = std::make_unique<BoundProgram>(std::move(tape).finish(outputs.loss, gradient));
   }
   const ParamStore& params() const { return params_; }
 

@@ -132,7 +132,7 @@ Outcome execute_phase(const Phase& phase, const Execute& execute) {
   for (const std::string& prompt : phase.prompts) {
     Arguments one = command;
     one.push_back("--prompt=" + prompt);  // one word: a prompt may begin with a dash
-    const Outcome made = execute(one);
+    Outcome made = execute(one);
     if (made.status != 0) return made;
     all.result.push_back({{"prompt", prompt}, {"text", made.result.value("text", "")}});
   }

@@ -44,9 +44,9 @@ class AdapterLearner::Pass {
       outputs = build_model(tape, model.recipe, params, inputs_, model.stage);
       tape.keep(outputs.logits);
       tape.keep(outputs.lse);
-      programs_[backward ? 1 : 0] = std::make_unique<BoundProgram>(
-          backward ? std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient))
-                   : std::move(tape).finish());
+      const Var gradient = backward ? tape.input("loss gradient", inputs_.loss_gradient) : Var{};
+      programs_[backward ? 1 : 0] =
+          std::make_unique<BoundProgram>(backward ? std::move(tape).finish(outputs.loss, gradient) : std::move(tape).finish());
     }
   }
 

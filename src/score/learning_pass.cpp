@@ -47,7 +47,8 @@ LearningPass::LearningPass(const ScoredModel& model, const ParamStore& params, c
   outputs_ = build_model(tape, model.recipe, params, inputs_, model.stage);
   for (const Var read : {outputs_.logits, outputs_.lse, outputs_.nll})
     if (shape.scored) tape.keep(read);
-  program_ = std::move(tape).finish(outputs_.loss, tape.input("loss gradient", inputs_.loss_gradient));
+  const Var loss_gradient = tape.input("loss gradient", inputs_.loss_gradient);
+  program_ = std::move(tape).finish(outputs_.loss, loss_gradient);
   redirect_gradients(program_, params.flat_grads(), gradient, trainable);
 }
 

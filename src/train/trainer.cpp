@@ -55,7 +55,8 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
     Tape tape;
     const ModelOutputs outputs = build_model(tape, recipe, params_, inputs_, stage);
     outputs_[index_of(stage)] = outputs;
-    programs[index_of(stage)] = std::move(tape).finish(outputs.loss, tape.input("loss gradient", inputs_.loss_gradient));
+    const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
+    programs[index_of(stage)] = std::move(tape).finish(outputs.loss, gradient);
     bytes = std::max(bytes, programs[index_of(stage)].arena_bytes);
   }
   for (Asked& asked : asked_) {
