@@ -8,6 +8,7 @@
 #include "calibrate/gradient_moments.h"
 #include "calibrate/hessian_file.h"
 #include "score/eval_model.h"
+#include "train/loader_settings.h"
 
 namespace fairway::app {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "ops/cpu/peak.h"
+#include "train/loader_settings.h"
 
 namespace fairway::app {
 namespace {

@@ -55,10 +55,6 @@ struct TrainSummary {
 TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
                    const TrainOptions& options);
 
-// The recipe's loader settings, for the communicator's rank.
-data::SamplerOptions sampler_options(const Recipe& recipe);
-data::LoaderOptions loader_options(const Recipe& recipe, const Communicator& comm = single_process());
-
 double steady_seconds();
 
 }  // namespace fairway

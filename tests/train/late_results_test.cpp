@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/scratch_folder.h"
+#include "train/loader_settings.h"
 #include "train/loop.h"
 
 namespace fairway {
