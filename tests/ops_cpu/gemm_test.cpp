@@ -156,6 +156,40 @@ TEST_P(Gemm, MatchesDoubleWhenBMustBePackedInPieces) {
   expect_right({.layout = GemmLayout::tn, .shape = {17, 1031, 4099}, .pad = 1}, 2);
 }
 
+// Sums over many rows with a small result take a path of their own: K in parts.
+TEST_P(Gemm, SumsOverManyRowsMatchDouble) {
+  for (Shape shape : {Shape{1, 1, 1024}, Shape{7, 65, 1025}, Shape{67, 129, 1151}, Shape{131, 17, 2049}}) {
+    for (bool accumulate : {false, true}) {
+      expect_right({.layout = GemmLayout::tn,
+                    .shape = shape,
+                    .pad = 3,
+                    .offset = 1,
+                    .alpha = accumulate ? -0.75f : 1.0f,
+                    .accumulate = accumulate},
+                   2);
+    }
+  }
+}
+
+TEST_P(Gemm, SumsOverManyRowsDoNotDependOnThreads) {
+  for (Shape shape : {Shape{67, 129, 1151}, Shape{500, 64, 2048}}) {
+    Problem problem({.layout = GemmLayout::tn, .shape = shape, .accumulate = true});
+    problem.run(1);
+    const Guarded one = problem.out;
+    for (int threads : {2, 5, 16}) {
+      problem.run(threads);
+      EXPECT_EQ(std::memcmp(one.get(), problem.out.get(), sizeof(float) * one.size()), 0) << threads << " threads";
+    }
+  }
+}
+
+// So large that results are written past the caches.
+TEST_P(Gemm, LargeResultsMatchDouble) {
+  for (EpilogueKind kind : {EpilogueKind::none, EpilogueKind::leaky_relu2, EpilogueKind::multiply}) {
+    for (int64_t offset : {0, 1}) expect_right({.shape = {2049, 1024, 3}, .offset = offset, .kind = kind}, 2);
+  }
+}
+
 TEST_P(Gemm, EpiloguesMatchDouble) {
   const int64_t chunk = GetParam()->gemm.max_k;
   for (GemmLayout layout : kLayouts) {

@@ -7,6 +7,7 @@
 namespace fairway::cpu {
 
 constexpr size_t kCacheLine = 64;  // bytes
+constexpr int64_t kLineFloats = kCacheLine / sizeof(float);
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

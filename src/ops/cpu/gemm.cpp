@@ -8,24 +8,23 @@
 
 #include "base/error.h"
 #include "ops/cpu/blocks.h"
+#include "ops/cpu/gemm_parts.h"
 
 namespace fairway::cpu {
 namespace {
 
-constexpr int64_t kPackedB = int64_t{2} << 20;  // floats of shared scratch: stays in the last-level cache
-constexpr int64_t kPackedA = 160 << 10;         // floats of scratch per thread: half of a second-level cache
-constexpr int64_t kPanelsPerTask = 4;           // panels of B packed at a time
-constexpr int64_t kColumnsInPlace = 384;        // up to so many columns, copying rows of A never pays
-constexpr int64_t kAliasedStride = 2048;        // floats: rows so far apart fall into few sets of the second cache
+constexpr int64_t kPackedB = kSharedFloats, kPackedA = kThreadFloats;
+constexpr int64_t kPanelsPerTask = 4;     // panels of B packed at a time
+constexpr int64_t kColumnsInPlace = 384;  // up to so many columns, copying rows of A never pays
+constexpr int64_t kAliasedStride = 2048;  // floats: rows so far apart fall into few sets of the second cache
 // Blocks of C: small ones, since a busy machine slows one thread more than another.
 constexpr int64_t kTasksPerThread = 16, kMostTasksPerThread = 32;
 constexpr int64_t kTaskFlops = int64_t{64} << 20;  // about 0.4 ms: worth a block of its own
 // floats of C beyond which its lines are not read before they are overwritten
 constexpr int64_t kLargeC = int64_t{2} << 20;
-constexpr int64_t kLineFloats = kCacheLine / sizeof(float);
+constexpr int64_t kLargeSecond = int64_t{1} << 20;  // the same for `second`, which nobody reads soon
 
-// Block i of `parts` as even as can be over `count` panels.
-int64_t part_begin(int64_t count, int64_t parts, int64_t i) { return count * i / parts; }
+bool on_lines(const float* p, int64_t ld) { return ld % kLineFloats == 0 && reinterpret_cast<uintptr_t>(p) % kCacheLine == 0; }
 
 class Product {
  public:
@@ -37,8 +36,9 @@ class Product {
     const int64_t most_columns = std::max<int64_t>(1, kPackedB / (k_chunk_ * kernels_.nr));
     const int64_t panels = ceil_div(args.n, kernels_.nr);
     column_blocks_ = ceil_div(panels, most_columns);
-    past_caches_ =
-        args.m * args.n >= kLargeC && args.ldc % kLineFloats == 0 && reinterpret_cast<uintptr_t>(args.c) % kCacheLine == 0;
+    past_caches_ = args.m * args.n >= kLargeC && on_lines(args.c, args.ldc);
+    second_past_caches_ = args.epilogue.second != nullptr && args.m * args.n >= kLargeSecond &&
+                          on_lines(args.epilogue.second, args.epilogue.ld_second);
     in_place_ = args.layout != GemmLayout::tn && (args.n <= kColumnsInPlace || args.lda % kAliasedStride != 0);
   }
 
@@ -92,8 +92,10 @@ class Product {
     const int64_t wanted = wanted_tasks();
     const int64_t row_panels = ceil_div(args_.m, kernels_.mr), column_panels = panel_end_ - panel_begin_;
     const int64_t least = ceil_div(row_panels, kPackedA / kernels_.a_panel);
-    // Row blocks of two panels or more keep packing A cheap; columns are split only when rows alone leave threads idle.
-    const int64_t row_blocks = std::max(least, std::min(ceil_div(least, wanted) * wanted, ceil_div(row_panels, 2)));
+    // Row blocks of two panels or more keep packing A cheap, of four where they are cut out of longer rows; columns are split
+    // only when rows alone leave threads idle.
+    const int64_t few = ceil_div(row_panels, args_.layout == GemmLayout::tn ? 4 : 2);
+    const int64_t row_blocks = std::max(least, std::min(ceil_div(least, wanted) * wanted, few));
     const int64_t column_parts = std::clamp<int64_t>(ceil_div(wanted, row_blocks), 1, ceil_div(column_panels, kPanelsPerTask));
     std::atomic<int64_t> next{0};
     pool_.parallel_for(pool_.threads(), [&](int64_t slot) {
@@ -113,12 +115,12 @@ class Product {
     int64_t row_begin, row_end, panel_begin, panel_end;
   };
 
-  void multiply_block(const Range& range, float* packed_a) const {
+  void multiply_block(const Range& range, float* own) const {
     const int64_t column = range.panel_begin * kernels_.nr;
     GemmBlock block;
     block.m = range.row_end - range.row_begin;
     block.n = std::min(range.panel_end * kernels_.nr, args_.n) - column;
-    block.a = packed_a;
+    block.a = own;
     block.a_by_column = args_.layout == GemmLayout::tn;
     block.c = args_.c + range.row_begin * args_.ldc + column;
     block.ldc = args_.ldc;
@@ -132,19 +134,21 @@ class Product {
       const int64_t p = chunk * k_chunk_;
       block.k = k_of(chunk);
       if (block.a_by_column) {
-        kernels_.pack_a_columns(args_.a + p * args_.lda + range.row_begin, args_.lda, block.m, block.k, packed_a);
+        kernels_.pack_a_columns(args_.a + p * args_.lda + range.row_begin, args_.lda, block.m, block.k, own,
+                                kernels_.mr * block.k + kPanelSlack);
       } else if (in_place_) {
         const int64_t tail = block.m % kernels_.mr;
         block.a_rows = args_.a + range.row_begin * args_.lda + p;
         block.lda = args_.lda;
-        if (tail > 0) kernels_.pack_a_rows(block.a_rows + (block.m - tail) * args_.lda, args_.lda, tail, block.k, packed_a);
+        if (tail > 0) kernels_.pack_a_rows(block.a_rows + (block.m - tail) * args_.lda, args_.lda, tail, block.k, own);
       } else {
-        kernels_.pack_a_rows(args_.a + range.row_begin * args_.lda + p, args_.lda, block.m, block.k, packed_a);
+        kernels_.pack_a_rows(args_.a + range.row_begin * args_.lda + p, args_.lda, block.m, block.k, own);
       }
       block.b = packed_b(chunk, range.panel_begin);
       block.load_c = chunk > 0 || args_.accumulate;
       block.last = chunk + 1 == chunks_;
       block.past_caches = block.last && !block.load_c && past_caches_;
+      block.second_past_caches = block.last && second_past_caches_;
       kernels_.block(block);
     }
   }
@@ -154,7 +158,7 @@ class Product {
   const GemmKernels& kernels_;
   float* packed_a_ = nullptr;
   float* packed_b_ = nullptr;
-  bool past_caches_ = false, in_place_ = false;
+  bool past_caches_ = false, second_past_caches_ = false, in_place_ = false;
   int64_t k_chunk_ = 0, chunks_ = 0, column_blocks_ = 0;
   int64_t panel_begin_ = 0, panel_end_ = 0, chunk_begin_ = 0, chunk_end_ = 0;
 };
@@ -166,6 +170,7 @@ size_t gemm_workspace(int threads) { return (threads * kPackedA + kPackedB + kLi
 void gemm(ThreadPool& pool, const GemmArgs& args, void* workspace) {
   FAIRWAY_ASSERT(args.m > 0 && args.n > 0 && args.k > 0, "gemm needs sizes of at least 1");
   FAIRWAY_ASSERT(workspace != nullptr, "gemm needs a workspace");
+  if (sums_in_parts(args)) return gemm_in_parts(pool, args, workspace);
   Product(pool, args, workspace).run();
 }
 

@@ -26,21 +26,29 @@ void pack_a_rows(const float* a, int64_t lda, int64_t count, int64_t k, float* p
   }
 }
 
-// A[K,M]: a panel is k columns of kMr. Whole vectors are copied: what spills over is overwritten by the next column or lies
-// in the slack behind the last.
-void pack_a_columns(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) {
-  static_assert(kMr <= kLanes, "a column of a panel fits one vector");
-  static_assert((kRowStride - kMaxK) * kMr >= kLanes, "room behind the last column");
-  for (int64_t p = 0; p < k; ++p) {
+// A[K,M]: a panel is k columns of kMr, `panel` floats after the one before. Columns are copied by vectors that spill into the
+// next one, which comes later; the last column is copied exactly, since what follows may be another thread's.
+void pack_a_columns(const float* a, int64_t lda, int64_t count, int64_t k, float* packed, int64_t panel) {
+  constexpr int kWide = 2 * kMr <= kLanes ? kLanes / 2 : kLanes;
+  typedef float column __attribute__((vector_size(4 * kWide)));
+  static_assert(kMr <= kWide && kWide < 2 * kMr, "a column of a panel fits one vector, which spills into one more at most");
+  const auto copy_column = [](const float* from, float* to, int64_t rows) {
+    for (int i = 0; i < kMr; ++i) to[i] = i < rows ? from[i] : 0.0f;
+  };
+  for (int64_t p = 0; p + 1 < k; ++p) {
     const float* from = a + p * lda;
     float* to = packed + p * kMr;
     for (int64_t ahead = 0; ahead < count; ahead += 16) __builtin_prefetch(from + kPrefetchRows * lda + ahead);
     int64_t row = 0;
-    for (; row + kLanes <= count; row += kMr, to += kMr * kRowStride) store(to, load(from + row));
-    for (; row < count; row += kMr, to += kMr * kRowStride) {
-      for (int i = 0; i < kMr; ++i) to[i] = row + i < count ? from[row + i] : 0.0f;
+    for (; row + kWide <= count; row += kMr, to += panel) {
+      column value;
+      __builtin_memcpy(&value, from + row, sizeof value);
+      __builtin_memcpy(to, &value, sizeof value);
     }
+    for (; row < count; row += kMr, to += panel) copy_column(from + row, to, count - row);
   }
+  const float* last = a + (k - 1) * lda;
+  for (int64_t row = 0; row < count; row += kMr, packed += panel) copy_column(last + row, packed + (k - 1) * kMr, count - row);
 }
 
 // B[K,N]: a panel is k rows of kNr.

@@ -36,15 +36,18 @@ struct GemmBlock {
   const float* a_rows = nullptr;  // rows of A[M,K] read where they lie, lda apart; null: all panels are packed
   int64_t lda = 0;
   const float* b = nullptr;  // ceil(n / nr) packed panels
-  bool a_by_column = false;  // the panels of A came from pack_a_columns
+  bool a_by_column = false;  // the panels of A came from pack_a_columns and lie mr * k + kPanelSlack apart
   float* c = nullptr;
   int64_t ldc = 0;
   float alpha = 1.0f;
   bool load_c = false;
   bool last = true;
-  bool past_caches = false;  // C is overwritten, aligned to vectors and too large for the caches
+  // C, or the epilogue's `second`: overwritten, aligned to vectors and too large for the caches.
+  bool past_caches = false, second_past_caches = false;
   Epilogue epilogue;
 };
+
+inline constexpr int64_t kPanelSlack = 16;  // floats between panels of columns: keeps them out of one cache set
 
 // Packing copies `count` rows or columns by `k` values into panels and fills the last panel with zeros.
 struct GemmKernels {
@@ -52,7 +55,8 @@ struct GemmKernels {
   int64_t max_k = 0;       // the longest chunk of K; also fixes the stride inside a panel of A
   int64_t a_panel = 0;     // floats per packed panel of A
   void (*pack_a_rows)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;     // A[M,K]
-  void (*pack_a_columns)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;  // A[K,M]
+  // A[K,M], panels `panel` floats apart
+  void (*pack_a_columns)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed, int64_t panel) = nullptr;
   void (*pack_b_rows)(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) = nullptr;     // B[N,K]
   void (*pack_b_columns)(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) = nullptr;  // B[K,N]
   void (*block)(const GemmBlock&) = nullptr;

@@ -44,11 +44,10 @@ FAIRWAY_INLINE vec vexp2(vec x) {
 
 FAIRWAY_INLINE vec vsigmoid(vec x) { return 1.0f / (1.0f + vexp(-x)); }
 
-// Near zero x + x^3 Q(x^2); elsewhere 1 - 2 / (e^2|x| + 1) with the sign put back.
-FAIRWAY_INLINE vec vtanh(vec x) {
-  const ivec sign = reinterpret_cast<ivec>(x) & static_cast<int32_t>(0x80000000u);
-  const vec size = reinterpret_cast<vec>(reinterpret_cast<ivec>(x) & 0x7fffffff);
-  const vec far = 1.0f - 2.0f / (vexp(2.0f * size) + 1.0f);
+constexpr float kTanhNear = 0.625f;
+
+// tanh for |x| < kTanhNear: x + x^3 Q(x^2).
+FAIRWAY_INLINE vec vtanh_near(vec x) {
   const vec u = x * x;
   vec q = splat(0.0022957516f);
   q = q * u + -0.00834688415f;
@@ -56,8 +55,16 @@ FAIRWAY_INLINE vec vtanh(vec x) {
   q = q * u + -0.0539593995f;
   q = q * u + 0.133333042f;
   q = q * u + -0.333333332f;
-  const vec near = x + x * (u * q);
-  return size < splat(0.625f) ? near : reinterpret_cast<vec>(reinterpret_cast<ivec>(far) | sign);
+  return x + x * (u * q);
+}
+
+FAIRWAY_INLINE vec vabs(vec x) { return reinterpret_cast<vec>(reinterpret_cast<ivec>(x) & 0x7fffffff); }
+
+// Elsewhere 1 - 2 / (e^2|x| + 1) with the sign put back.
+FAIRWAY_INLINE vec vtanh(vec x) {
+  const ivec sign = reinterpret_cast<ivec>(x) & static_cast<int32_t>(0x80000000u);
+  const vec size = vabs(x), far = 1.0f - 2.0f / (vexp(2.0f * size) + 1.0f);
+  return size < splat(kTanhNear) ? vtanh_near(x) : reinterpret_cast<vec>(reinterpret_cast<ivec>(far) | sign);
 }
 
 void copy_row(const float* x, float* y, int64_t count) {
