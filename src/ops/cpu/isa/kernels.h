@@ -54,7 +54,7 @@ struct GemmKernels {
   int64_t mr = 0, nr = 0;  // the register tile
   int64_t max_k = 0;       // the longest chunk of K; also fixes the stride inside a panel of A
   int64_t a_panel = 0;     // floats per packed panel of A
-  void (*pack_a_rows)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;     // A[M,K]
+  void (*pack_a_rows)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed) = nullptr;  // A[M,K]
   // A[K,M], panels `panel` floats apart
   void (*pack_a_columns)(const float* a, int64_t lda, int64_t count, int64_t k, float* packed, int64_t panel) = nullptr;
   void (*pack_b_rows)(const float* b, int64_t ldb, int64_t count, int64_t k, float* packed) = nullptr;     // B[N,K]
