@@ -78,6 +78,11 @@ class Typing {
   std::set<int32_t> weights_;
 };
 
+// Whether the first argument's gradient is that of the result: y = x + ….
+bool passes_gradient(const Call& call) {
+  return is<Mlp>(call) || is<ProjectResidual>(call) || (is<Skip>(call) && call.in[3] == kNoValue);
+}
+
 // Where d x of y = x + … is d y itself and nobody reads d y later, both become one value.
 void share_passed_gradients(Program& program) {
   std::vector<size_t> last(program.values.size(), 0);
@@ -89,7 +94,7 @@ void share_passed_gradients(Program& program) {
   }
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const Call& call = program.calls[i];
-    if (!call.backward || (!is<Mlp>(call) && !is<ProjectResidual>(call))) continue;
+    if (!call.backward || !passes_gradient(call)) continue;
     const int32_t from = call.dout.front(), to = call.din.front();
     if (from == kNoValue || to == kNoValue || call.accumulate.front() || last[static_cast<size_t>(from)] != i) continue;
     const auto planned = [&](int32_t id) { return !program.values[static_cast<size_t>(id)].external; };

@@ -1,7 +1,8 @@
-// Token embedding, and the small tables lifted by a projection. Gradients of tables are gathered row by row (small.h).
+// Token embedding, and the small tables lifted by a projection. Gradients of tables: scatter.h.
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/gemm.h"
+#include "ops/cuda/scatter.h"
 #include "ops/cuda/small.h"
 
 namespace fairway::cuda {

@@ -1,6 +1,7 @@
 // Products of the residual stream with the banks. The scale of an output projection is folded into its weights, so that one
 // product with C = x does y = x + h·(diag(scale)·W)ᵀ.
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/elements.cuh"
 #include "ops/cuda/project.h"
 
 namespace fairway::cuda {
@@ -58,15 +59,58 @@ void backward(const ProjectResidual&, const Backward<ProjectResidual>& b) {
 
 namespace {
 
+// Three arrays as one, the parts of a joint one: a launch instead of three.
+template <class T>
+struct Parts {
+  T* data[3];
+  unsigned begin[4];  // of each in the joint array, and its end
+  bool add[3];
+
+  // `count(weight)` elements of T for each.
+  template <class Count>
+  Parts(const Tensor (&of)[3], const Tensor (&weights)[3], Count&& count) {
+    begin[0] = 0;
+    for (int i = 0; i < 3; ++i) {
+      data[i] = reinterpret_cast<T*>(of[i].data);
+      begin[i + 1] = begin[i] + static_cast<unsigned>(count(weights[i]));
+      add[i] = of[i].accumulate;
+    }
+  }
+  __device__ int part(unsigned i) const { return i < begin[1] ? 0 : i < begin[2] ? 1 : 2; }
+};
+
+template <class Word>
+__global__ void join(Parts<Word> from, Word* to) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < from.begin[3]; i += gridDim.x * blockDim.x) {
+    const int part = from.part(i);
+    to[i] = from.data[part][i - from.begin[part]];
+  }
+}
+
+__global__ void split(const float* from, Parts<float> to) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < to.begin[3]; i += gridDim.x * blockDim.x) {
+    const int part = to.part(i);
+    if (to.data[part] == nullptr) continue;
+    float& place = to.data[part][i - to.begin[part]];
+    place = to.add[part] ? place + from[i] : from[i];
+  }
+}
+
 // [Wq; Wk; Wv] in scratch: the three products as one.
 Tensor joint_weight(Scratch& scratch, const QkvProject::In& in) {
-  const int64_t rows = in.weight_q.dim(0) + in.weight_k.dim(0) + in.weight_v.dim(0);
+  const Tensor weights[3] = {in.weight_q, in.weight_k, in.weight_v};
+  const int64_t rows = weights[0].dim(0) + weights[1].dim(0) + weights[2].dim(0);
   const Tensor out = scratch_tensor(scratch, {rows, in.x.cols()}, in.weight_q.spec.dtype);
-  std::byte* to = out.data;
-  for (const Tensor& weight : {in.weight_q, in.weight_k, in.weight_v}) {
-    check(cudaMemcpyAsync(to, weight.data, weight.spec.bytes(), cudaMemcpyDeviceToDevice, scratch.stream()), "cudaMemcpyAsync");
-    to += weight.spec.bytes();
-  }
+  const auto run = [&]<class Word>(Word* to) {
+    join<<<blocks_for(scratch.context(), static_cast<int64_t>(out.spec.bytes() / sizeof(Word))), kThreads, 0,
+           scratch.stream()>>>(Parts<Word>(weights, weights, [](const Tensor& w) { return w.spec.bytes() / sizeof(Word); }),
+                               to);
+  };
+  bool aligned = true;
+  for (const Tensor& w : weights)
+    aligned &= reinterpret_cast<uintptr_t>(w.data) % sizeof(uint4) == 0 && w.spec.bytes() % sizeof(uint4) == 0;
+  aligned ? run(reinterpret_cast<uint4*>(out.data)) : run(reinterpret_cast<uint16_t*>(out.data));
+  check_launch("join");
   return out;
 }
 
@@ -81,13 +125,14 @@ Tensor joint_rows(const Tensor& first) {
 void joint_backward(Scratch& scratch, const Backward<QkvProject>& b) {
   const Tensor g = joint_rows(b.dout.q), weight = joint_weight(scratch, b.in);
   multiply(scratch, Layout::nn, g, weight, b.din.x);
-  Tensor part = scratch_tensor(scratch, weight.spec.shape, DType::f32);
-  multiply(scratch, Layout::tn, g, b.in.x, part);
-  for (const Tensor& dweight : {b.din.weight_q, b.din.weight_k, b.din.weight_v}) {
-    part.spec.shape = dweight.spec.shape;
-    pass_through(scratch, part, dweight);
-    part.data += part.spec.bytes();
-  }
+  const Tensor weights[3] = {b.in.weight_q, b.in.weight_k, b.in.weight_v};
+  const Tensor dweights[3] = {b.din.weight_q, b.din.weight_k, b.din.weight_v};
+  if (!dweights[0] && !dweights[1] && !dweights[2]) return;
+  const Tensor joint = scratch_tensor(scratch, weight.spec.shape, DType::f32);
+  multiply(scratch, Layout::tn, g, b.in.x, joint);
+  split<<<blocks_for(scratch.context(), joint.numel()), kThreads, 0, scratch.stream()>>>(
+      pointer<float>(joint), Parts<float>(dweights, weights, [](const Tensor& w) { return w.numel(); }));
+  check_launch("split");
 }
 
 }  // namespace

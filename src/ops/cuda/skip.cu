@@ -1,4 +1,6 @@
 // y = x + weight⊙skip, or with γ = σ(gate): y = (1−γ)⊙weight⊙skip + γ⊙x. One warp per row; column sums as in columns.h.
+#include <algorithm>
+
 #include "ops/cuda/columns.h"
 #include "ops/cuda/cuda.h"
 
@@ -64,6 +66,78 @@ __global__ void skip_backward(int64_t rows, int64_t width, SkipGradients<T> a, i
   leave_spread<V>(accumulators, warps, width, padded, partials);
 }
 
+// The same for bf16 rows of J·256 columns: a warp a row, column sums in registers, every read on its way before one is used.
+template <int J, bool Gated>
+__global__ void __launch_bounds__(kThreads, 2) skip_rows_backward(unsigned rows, SkipGradients<bf16> a, Partials partials) {
+  constexpr int kWidth = J * 256, kSets = Gated ? 2 : 1;
+  __shared__ float accumulators[kWarps * kSets * kWidth];
+  const int first = lane_id() * 8;
+  float weight[J][8], open[J][8], to_weight[J][8] = {}, to_gate[J][8] = {};
+#pragma unroll
+  for (int j = 0; j < J; ++j) {
+    a.weight.load(256 * j + first, weight[j]);
+    if (Gated) a.gate.load(256 * j + first, open[j]);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) open[j][k] = Gated ? sigmoid(open[j][k]) : 0.0f;
+  }
+  for (unsigned m = blockIdx.x * kWarps + static_cast<unsigned>(warp_id()); m < rows; m += gridDim.x * kWarps) {
+    const int64_t at = int64_t{m} * kWidth + first;
+    Pack<bf16, 8> skip[J], grad[J], x[J];
+#pragma unroll
+    for (int j = 0; j < J; ++j) {
+      skip[j] = a.skip.template pack<8>(at + 256 * j);
+      grad[j] = a.g.template pack<8>(at + 256 * j);
+      if (Gated) x[j] = a.x.template pack<8>(at + 256 * j);
+    }
+#pragma unroll
+    for (int j = 0; j < J; ++j) {
+      float s[8], g[8];
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        s[k] = to_float(skip[j].at[k]);
+        g[k] = to_float(grad[j].at[k]);
+        const float shut = 1 - open[j][k], w = weight[j][k];
+        to_weight[j][k] += shut * g[k] * s[k];
+        if (Gated) to_gate[j][k] += g[k] * (to_float(x[j].at[k]) - w * s[k]) * open[j][k] * shut;
+        s[k] = shut * w * g[k];
+        if (Gated) g[k] *= open[j][k];
+      }
+      a.dx.store(at + 256 * j, g);
+      a.dskip.store(at + 256 * j, s);
+    }
+  }
+  float* mine = accumulators + warp_id() * kSets * kWidth;
+#pragma unroll
+  for (int j = 0; j < J; ++j) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      mine[256 * j + first + k] = to_weight[j][k];
+      if (Gated) mine[kWidth + 256 * j + first + k] = to_gate[j][k];
+    }
+  }
+  leave_partials(accumulators, kWarps, partials);
+}
+
+template <int J, bool Gated>
+void launch_rows(Scratch& scratch, const Backward<Skip>& b, const SkipGradients<bf16>& args) {
+  constexpr int64_t kWidth = J * 256;
+  const int64_t rows = b.in.x.rows();
+  const int blocks = static_cast<int>(std::min<int64_t>((rows + kWarps - 1) / kWarps, 2 * scratch.context().processors()));
+  const Partials partials{scratch.take<float>(blocks * (Gated ? 2 : 1) * kWidth), blocks, (Gated ? 2 : 1) * kWidth};
+  skip_rows_backward<J, Gated><<<blocks, kThreads, 0, scratch.stream()>>>(static_cast<unsigned>(rows), args, partials);
+  check_launch("skip' by rows");
+  Gated ? add_columns(scratch, partials, {{b.din.weight, kWidth}, {b.din.gate, kWidth}})
+        : add_columns(scratch, partials, {{b.din.weight, kWidth}});
+}
+
+template <class T>
+SkipGradients<T> gradients_of(const Backward<Skip>& b) {
+  const bool passed = b.din.x.data == b.dout.y.data;  // the memory plan lets it share its place
+  return {source<T>(b.in.x),          source<T>(b.in.skip),     source<T>(b.dout.y),
+          source<float>(b.in.weight), source<float>(b.in.gate), passed ? Sink<T>{} : sink<T>(b.din.x),
+          sink<T>(b.din.skip)};
+}
+
 }  // namespace
 
 void forward(const Skip&, const Forward<Skip>& f) {
@@ -80,14 +154,16 @@ void forward(const Skip&, const Forward<Skip>& f) {
 void backward(const Skip&, const Backward<Skip>& b) {
   Scratch scratch(b.queue);
   const int64_t rows = b.in.x.rows(), width = b.in.x.cols();
+  if (width == 512 && b.in.x.spec.dtype == DType::bf16 && b.dout.y && rows < (int64_t{1} << 31) && vectors(b, width)) {
+    const auto args = gradients_of<bf16>(b);
+    return b.in.gate ? launch_rows<2, true>(scratch, b, args) : launch_rows<2, false>(scratch, b, args);
+  }
   with_type(b.in.x, vectors(b, width), [&]<class T, int V>() {
     const int64_t padded = spread_width(width, V);
     const int warps = column_warps(2 * padded), blocks = column_blocks(scratch.context(), rows, warps);
     const Partials partials{scratch.take<float>(blocks * 2 * width), blocks, 2 * width};
-    const SkipGradients<T> args{source<T>(b.in.x),        source<T>(b.in.skip), source<T>(b.dout.y), source<float>(b.in.weight),
-                                source<float>(b.in.gate), sink<T>(b.din.x),     sink<T>(b.din.skip)};
     skip_backward<T, V><<<blocks, warps * 32, static_cast<size_t>(warps * 2 * padded) * sizeof(float), scratch.stream()>>>(
-        rows, width, args, padded, partials);
+        rows, width, gradients_of<T>(b), padded, partials);
     check_launch("skip'");
     add_columns(scratch, partials, {{b.din.weight, width}, {b.din.gate, width}});
   });

@@ -41,84 +41,6 @@ __global__ void sum_rows(int64_t rows, const float* totals, Sink<float> out) {  
   if (lane_id() == 0) out.put(0, static_cast<float>(total));
 }
 
-constexpr int kListed = 512, kAtOnce = 4;  // positions gathered before they are added; indices of a thread in one step
-constexpr int kColumns = 4;                // columns of a thread; wider tables take several rounds
-
-// Which of the thread's next indices are `row`, a bit for each.
-__device__ unsigned matches(const int32_t* index, int64_t first, int64_t count, int32_t row) {
-  unsigned mine = 0;
-#pragma unroll
-  for (int k = 0; k < kAtOnce; ++k)
-    if (first + k < count && index[first + k] == row) mine |= 1u << k;
-  return mine;
-}
-
-// Appends the block's matches in order; returns how many are listed then.
-__device__ int append(int32_t* listed, int32_t* totals, int held, unsigned mine, int64_t first) {
-  int before = __popc(mine);
-  for (int step = 1; step < 32; step *= 2) {
-    const int other = __shfl_up_sync(~0u, before, step);
-    if (lane_id() >= step) before += other;
-  }
-  if (lane_id() == 31) totals[warp_id()] = before;
-  __syncthreads();
-  int at = held + before - __popc(mine), all = held;
-  for (int w = 0; w < kWarps; ++w) {
-    if (w < warp_id()) at += totals[w];
-    all += totals[w];
-  }
-  for (int k = 0; k < kAtOnce; ++k)
-    if (mine >> k & 1) listed[at++] = static_cast<int32_t>(first + k);
-  __syncthreads();
-  return all;
-}
-
-// A block finds its row's positions in its part of the indices, in order, and adds the rows there, a thread per column. Few
-// tokens make most of a text, so a row's work is cut into gridDim.y parts, each with a table of its own.
-template <class T>
-__global__ void scatter_kernel(int64_t all, const int32_t* index, int64_t width, const T* rows, float* tables) {
-  __shared__ int32_t listed[kListed + kAtOnce * kThreads];
-  __shared__ int32_t totals[kWarps];
-  const int64_t row = blockIdx.x, part = blockIdx.y, parts = gridDim.y;
-  const int64_t start = all * part / parts, count = all * (part + 1) / parts;
-  float* table = tables + (part * gridDim.x + row) * width;
-  for (int64_t base = threadIdx.x; base - threadIdx.x < width; base += kColumns * kThreads) {
-    float sums[kColumns] = {};
-    const auto add_listed = [&](int held) {
-#pragma unroll 4
-      for (int i = 0; i < held; ++i) {
-#pragma unroll
-        for (int k = 0; k < kColumns; ++k)
-          if (base + k * kThreads < width) sums[k] += to_float(rows[listed[i] * width + base + k * kThreads]);
-      }
-    };
-    int held = 0;
-    for (int64_t begin = start; begin < count; begin += kAtOnce * kThreads) {
-      const int64_t first = begin + kAtOnce * threadIdx.x;
-      const unsigned mine = matches(index, first, count, static_cast<int32_t>(row));
-      if (!__syncthreads_or(static_cast<int>(mine))) continue;
-      held = append(listed, totals, held, mine, first);
-      if (held < kListed) continue;
-      add_listed(held);
-      held = 0;
-      __syncthreads();
-    }
-    add_listed(held);
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k)
-      if (base + k * kThreads < width) table[base + k * kThreads] = sums[k];
-  }
-}
-
-__global__ void add_tables(int64_t count, int parts, const float* tables, Sink<float> table) {
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x) {
-    float total = 0;
-    for (int p = 0; p < parts; ++p) total += tables[p * count + i];
-    table.put(i, total);
-  }
-}
-
 template <class T, int V>
 __global__ void pass_kernel(int64_t count, int64_t width, int64_t from_pitch, int64_t to_pitch, Source<T> from, Sink<T> to) {
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += int64_t{gridDim.x} * blockDim.x * V) {
@@ -153,19 +75,6 @@ void scaled_weight_gradients(Scratch& scratch, const Tensor& gram, const Tensor&
   });
   check_launch("weight_gradients");
   if (scales == 1 && dscale) sum_rows<<<1, 32, 0, scratch.stream()>>>(rows, totals, sink<float>(dscale));
-}
-
-void scatter_rows(Scratch& scratch, const int32_t* index, const Tensor& rows, const Tensor& table) {
-  if (!table) return;
-  constexpr int kParts = 8;
-  auto* tables = scratch.take<float>(kParts * table.numel());
-  with_type(rows, false, [&]<class T, int V>() {
-    scatter_kernel<T><<<dim3(static_cast<unsigned>(table.rows()), kParts), kThreads, 0, scratch.stream()>>>(
-        rows.rows(), index, rows.cols(), pointer<T>(rows), tables);
-  });
-  add_tables<<<blocks_for(scratch.context(), table.numel()), kThreads, 0, scratch.stream()>>>(table.numel(), kParts, tables,
-                                                                                              sink<float>(table));
-  check_launch("scatter_rows");
 }
 
 void pass_through(Scratch& scratch, const Tensor& from, const Tensor& to) {

@@ -1,4 +1,4 @@
-// Small kernels that several ops share: scaled copies of weights, gradients of scales, scatter of rows.
+// Small kernels that several ops share: scaled copies of weights, gradients of scales.
 #pragma once
 
 #include "ops/cuda/small_tensor.h"
@@ -12,8 +12,5 @@ void scale_rows(Scratch& scratch, const Tensor& w, const Tensor& scale, const Te
 // all.
 void scaled_weight_gradients(Scratch& scratch, const Tensor& gram, const Tensor& w, const Tensor& scale, const Tensor& dw,
                              const Tensor& dscale);
-
-// table[index[m], :] (+)= rows[m, :], added in the order of m within fixed parts. index: i32 (M) on the device.
-void scatter_rows(Scratch& scratch, const int32_t* index, const Tensor& rows, const Tensor& table);
 
 }  // namespace fairway::cuda

@@ -1,0 +1,12 @@
+// Gradients of tables: rows added where an index says.
+#pragma once
+
+#include "ops/cuda/small_tensor.h"
+
+namespace fairway::cuda {
+
+// table[index[m], :] (+)= rows[m, :], added in an order that depends on the indices alone. index: i32 (M) on the device, each
+// below the table's rows.
+void scatter_rows(Scratch& scratch, const int32_t* index, const Tensor& rows, const Tensor& table);
+
+}  // namespace fairway::cuda
