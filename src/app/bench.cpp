@@ -36,13 +36,9 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
   const double peak = on_device ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
   const bench::StepBench b =
       bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
-  nlohmann::ordered_json shares = nlohmann::ordered_json::array();
-  std::string table = fmt::format("{:26} {:>6} {:>10} {:>7} {:>9}\n", "op (' backward)", "calls", "us", "share", "GFLOP/s");
-  for (const bench::OpShare& s : b.shares) {
-    shares.push_back({{"op", s.name}, {"calls", s.calls}, {"us", s.seconds * 1e6}, {"gflops", s.gflops}});
-    table += fmt::format("{:26} {:6} {:10.1f} {:6.1f}% {:9.1f}\n", s.name, s.calls, s.seconds * 1e6,
-                         100 * s.seconds / b.passes.median, s.gflops);
-  }
+  const Peaks peaks{peak, machine.executor->peak_bytes()};
+  const auto ops = nlohmann::ordered_json::parse(op_table_json(b.ops, peaks));
+  const std::string table = print_op_table(b.ops, b.passes.median, peaks);
   const double rate = b.tokens / b.step.median, light = b.flops / b.step.median / peak;
   print_result(
       common,
@@ -58,7 +54,7 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
        {"speed_of_light", light},
        {"peak_gflops", peak * 1e-9},
        {"checked", b.checked},
-       {"ops", shares}},
+       {"ops", ops}},
       fmt::format(
           "{}: {:.0f} tokens in {:.2f} ms (spread {:.1f}%), {:.0f} tokens/s, {:.1f}% of speed of light ({:.0f} GFLOP/s)\n"
           "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms; losses alone {:.2f} ms, {:.0f} tokens/s\n{}",

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "ops/cpu/peak.h"
+#include "ops/cuda/device.h"
 #include "train/loader_settings.h"
 
 namespace fairway::app {
@@ -88,6 +89,8 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
                        .profile = flags.profile};
   if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
     options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
+  else if (machine.executor->backend() == Backend::cuda)
+    options.measure_peak = [] { return cuda::kPeakFlops * 1e-9; };
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
   SizeForecast forecast(recipe, machine.queue);
@@ -125,7 +128,8 @@ void add_train(CLI::App& program) {
   command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
   command->add_option("--comm", flags->comm, "what carries tensors between ranks on devices: auto, mpi or nccl")
       ->capture_default_str();
-  command->add_option("--profile", flags->profile, "write a timeline of steps 3 to 7 (Chrome's trace format)");
+  command->add_option("--profile", flags->profile,
+                      "write a timeline of steps 3 to 7 (Chrome's trace format), and tell where a step's time goes");
   command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
 }
 

@@ -5,9 +5,12 @@
 #include "autograd/cuda_staging.h"
 #include "autograd/eager.h"
 #include "autograd/eager_executor.h"
+#include "autograd/op_table.h"
 #include "base/error.h"
 #include "ops/cuda/cast.h"
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/device.h"
+#include "ops/cuda/library_time.h"
 #include "tensor/cuda_spans.h"
 
 namespace fairway {
@@ -140,6 +143,15 @@ class CudaExecutor : public Executor {
   void wait() override { context_.wait(); }
   Tensor place_of(const Tensor& host) override { return cuda::on_device(host, cuda::copy_of(host, context_)); }
   void* stream() const override { return context_.stream(); }
+
+  double least_bytes(const BoundProgram& bound, size_t call) override {
+    return traffic_of(device_program(bound).calls()[call]);
+  }
+  double library_seconds(const BoundProgram& bound, size_t call) override {
+    const BoundCall& c = device_program(bound).calls()[call];
+    return cuda::library_seconds(queue_, c.call->op, c.call->backward, {c.in, c.out, c.saved, c.dout, c.din});
+  }
+  double peak_bytes() const override { return cuda::peak_bytes(); }
 
  private:
   cuda::DeviceProgram& device_program(const BoundProgram& bound) {

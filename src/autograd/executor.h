@@ -99,6 +99,12 @@ class Executor {
   // Where an external tensor lies while programs run: itself, or its copy on the device.
   virtual Tensor place_of(const Tensor& external) { return external; }
   virtual void* stream() const { return nullptr; }  // the device's queue (a cudaStream_t); null on the CPU
+
+  // For tables of where time goes (autograd/op_table.h). Least traffic of a call in the types that tensors have here; what the
+  // maker's library takes for the same matrix work, 0 where it has none; memory's peak in bytes a second, 0 if not known.
+  virtual double least_bytes(const BoundProgram&, size_t call);
+  virtual double library_seconds(const BoundProgram&, size_t) { return 0; }
+  virtual double peak_bytes() const { return 0; }
 };
 
 std::unique_ptr<Executor> make_executor(Backend, Queue&);

@@ -48,8 +48,8 @@ std::string Timeline::events(int process, double origin) {
   return out;
 }
 
-std::string Timeline::trace(const std::vector<std::string>& events_of_ranks) {
-  return fmt::format("{{\"traceEvents\":[\n{}\n]}}\n", fmt::join(events_of_ranks, ",\n"));
+std::string Timeline::trace(const std::vector<std::string>& events_of_ranks, std::string_view ops) {
+  return fmt::format("{{\"traceEvents\":[\n{}\n],\n\"ops\":{}}}\n", fmt::join(events_of_ranks, ",\n"), ops);
 }
 
 }  // namespace fairway

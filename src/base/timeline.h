@@ -24,7 +24,8 @@ class Timeline {
 
   // The ranges as elements of a trace's list, joined by commas; `process` is the rank. Times count from `origin`.
   std::string events(int process, double origin);
-  static std::string trace(const std::vector<std::string>& events_of_ranks);
+  // The whole file; `ops` is a list for readers of the file, which the drawing programs pass over.
+  static std::string trace(const std::vector<std::string>& events_of_ranks, std::string_view ops = "[]");
 
  private:
   struct Range {

@@ -1,7 +1,6 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -36,28 +35,6 @@ void perturb(ParamStore& params) {
   Rng rng(11);
   float* values = params.flat_values().as<float>();
   for (int64_t i = 0; i < params.flat_values().numel(); ++i) values[i] += static_cast<float>(0.03 * rng.normal());
-}
-
-std::vector<OpShare> split_by_op(const Program& program, const std::vector<double>& seconds, int repeats) {
-  std::map<std::string, OpShare> shares;
-  std::map<std::string, double> flops;
-  for (size_t i = 0; i < program.calls.size(); ++i) {
-    const Call& call = program.calls[i];
-    const std::string name = std::string(op_name(call.op)) + (call.backward ? "'" : "");
-    OpShare& share = shares[name];
-    share.name = name;
-    share.seconds += seconds[i] / repeats;
-    share.calls += 1;
-    const double backward_factor = op_name(call.op) == Attention::name ? 2.5 : 2;
-    flops[name] += call.flops * (call.backward ? backward_factor : 1);
-  }
-  std::vector<OpShare> out;
-  for (auto& [name, share] : shares) {
-    share.gflops = share.seconds > 0 ? flops[name] / share.seconds * 1e-9 : 0;
-    out.push_back(share);
-  }
-  std::sort(out.begin(), out.end(), [](const OpShare& a, const OpShare& b) { return a.seconds > b.seconds; });
-  return out;
 }
 
 }  // namespace
@@ -106,10 +83,8 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
     executor.wait();
   };
   result.passes = measure(passes, seconds / 4);
-  std::vector<double> per_call;
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
-  for (int i = 0; i < repeats; ++i) executor.run_timed(trainer.bound(stage), per_call);
-  result.shares = split_by_op(trainer.program(stage), per_call, repeats);
+  result.ops = op_table(executor, trainer.bound(stage), repeats);
   EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor);
   initialize(scored.params(), recipe.model, 1, pool);
   const MicroBatch view = batch.view();

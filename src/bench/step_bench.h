@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/compare.h"
+#include "autograd/op_table.h"
 #include "bench/timing.h"
 #include "train/trainer.h"
 
@@ -17,21 +18,14 @@ Recipe small_recipe(Recipe recipe, int64_t rows, int64_t length);
 CompareResult compare_recipe(const Recipe& recipe, ModelStage stage, Executor& truth, Executor& candidate, double tolerance,
                              ThreadPool& pool);
 
-struct OpShare {
-  std::string name;  // "attention", "attention'" for backward
-  double seconds = 0;
-  double gflops = 0;  // rate; 0 where an op counts none
-  int64_t calls = 0;
-};
-
 struct StepBench {
-  Timing step;                  // forward, backward, clip, update, averages
-  Timing passes;                // forward and backward alone
-  Timing losses;                // forward alone, without anything kept for gradients: the losses of the same batch
-  double tokens = 0;            // of a step
-  double flops = 0;             // of a step, by the recipe's formula
-  double checked = 0;           // worst normalised error against ref, on a small geometry
-  std::vector<OpShare> shares;  // of the passes, largest first
+  Timing step;              // forward, backward, clip, update, averages
+  Timing passes;            // forward and backward alone
+  Timing losses;            // forward alone, without anything kept for gradients: the losses of the same batch
+  double tokens = 0;        // of a step
+  double flops = 0;         // of a step, by the recipe's formula
+  double checked = 0;       // worst normalised error against ref, on a small geometry
+  std::vector<OpLine> ops;  // of the passes, largest first
 };
 
 StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,

@@ -109,7 +109,9 @@ void Loop::begin(ThreadPool& pool) {
 TrainSummary Loop::run(ThreadPool& pool) {
   begin(pool);
   const TrainSummary summary = steps_to_the_end();
-  profile_.write(comm_);
+  const std::string table =
+      profile_.write(comm_, trainer_.executor(), trainer_.bound(stage_), teller_.peak() * 1e9 / comm_.size());
+  if (!table.empty()) teller_.say(table);
   return summary;
 }
 

@@ -8,6 +8,7 @@ namespace fairway {
 namespace {
 
 constexpr int64_t kFirst = 3, kLast = 7;
+constexpr int kTimedPasses = 3;
 
 }  // namespace
 
@@ -18,14 +19,20 @@ void Profile::before_step() {
   if (steps_ == kFirst) origin_ = Timeline::now();
 }
 
-void Profile::write(Communicator& comm) {
-  if (path_.empty()) return;
+std::string Profile::write(Communicator& comm, Executor& executor, const BoundProgram& passes, double peak_flops) {
+  if (path_.empty()) return {};
   Timeline::record(true);
   comm.broadcast(make_view(&origin_, {{1}, DType::f64}));  // ranks of one machine have one clock
   const std::string own = Timeline::active()->events(comm.rank(), origin_);
   Timeline::record(false);
   const std::vector<std::string> all = gather_bytes(comm, own);
-  if (comm.root()) write_file_atomic(path_, Timeline::trace(all));
+  if (!comm.root()) return {};
+  const Peaks peaks{peak_flops, executor.peak_bytes()};
+  const std::vector<OpLine> ops = op_table(executor, passes, kTimedPasses);
+  write_file_atomic(path_, Timeline::trace(all, op_table_json(ops, peaks)));
+  double total = 0;
+  for (const OpLine& line : ops) total += line.seconds;
+  return print_op_table(ops, total, peaks);
 }
 
 }  // namespace fairway

@@ -1,8 +1,10 @@
-// The timeline of a few steps of a run, of all ranks, as one file (base/timeline.h).
+// The timeline of a few steps of a run, of all ranks, as one file (base/timeline.h), with the table of where a step's passes
+// spend their time (autograd/op_table.h).
 #pragma once
 
 #include <filesystem>
 
+#include "autograd/op_table.h"
 #include "comm/communicator.h"
 
 namespace fairway {
@@ -13,7 +15,8 @@ class Profile {
   // allocate memory and capture graphs.
   explicit Profile(std::filesystem::path path) : path_(std::move(path)) {}
   void before_step();
-  void write(Communicator& comm);  // on rank 0. Collective
+  // On rank 0, which also gives the table as text. Collective; after the last step, since the passes run again to be timed.
+  std::string write(Communicator& comm, Executor& executor, const BoundProgram& passes, double peak_flops);
 
  private:
   std::filesystem::path path_;

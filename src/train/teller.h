@@ -25,6 +25,7 @@ class Teller {
   void validated(const Progress& progress, const Validation& v, bool final);
   void stopped_by_clock(const Progress& progress);
   void averaged(const std::string& name);
+  double peak() const { return peak_gflops_; }
   void peak(double gflops) { peak_gflops_ = std::max(peak_gflops_, gflops); }
   void forecast(double bytes) { forecast_ = bytes; }
 

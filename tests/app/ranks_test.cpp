@@ -176,6 +176,9 @@ TEST_F(Ranks, ATimelineShowsExchangesBesideTheBackwardPass) {
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X" && event["name"] == "forward and backward") ++passes[event["pid"].get<int>()];
   ASSERT_EQ(passes.size(), 4U) << "each rank has its lanes";
+  EXPECT_TRUE(std::any_of(trace["ops"].begin(), trace["ops"].end(), [](const auto& line) {
+    return line["op"] == "attention'";
+  })) << "and the file tells where a pass spends its time";
   for (const auto& [rank, count] : passes) {
     EXPECT_EQ(count, 5U) << "steps 3 to 7 of rank " << rank;
     EXPECT_GE(beside[rank], 5U * 20) << "slices that set out during the pass, rank " << rank;

@@ -18,6 +18,15 @@ std::vector<DeviceInfo> devices() {
   return out;
 }
 
+double peak_bytes() {
+  int device = 0, kilohertz = 0, bits = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess)
+    return 0;
+  return 2e3 * kilohertz * bits / 8;  // two transfers a cycle
+}
+
 void use_device(int local_rank) {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) cudaSetDevice(local_rank % count);

@@ -15,6 +15,8 @@ struct DeviceInfo {
 
 inline constexpr double kPeakFlops = 989.4e12;  // dense bf16 products of an H100 or H200 SXM, by the datasheet
 
+double peak_bytes();  // of the current device's memory a second, by its clock and width; 0 if not told
+
 bool in_build();
 std::vector<DeviceInfo> devices();  // empty when there is no driver or no device
 void use_device(int local_rank);    // this thread works on that rank's device from now on; ranks beyond the last one share

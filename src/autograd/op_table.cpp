@@ -1,0 +1,104 @@
+#include "autograd/op_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fairway {
+namespace {
+
+constexpr double kAttentionBackward = 2.5;  // five products where forward has two
+constexpr double kProductBackward = 2;
+
+// Whether backward reads argument `index` of forward; those whose gradient passes unchanged, or which something saved stands
+// for, it does not.
+bool backward_reads(const Call& call, size_t index) {
+  const auto is = [&]<class Op>(std::type_identity<Op>) { return std::holds_alternative<Op>(call.op); };
+  if (is(std::type_identity<Add>()) || is(std::type_identity<LaneMerge>())) return false;
+  if (is(std::type_identity<Embed>()) || is(std::type_identity<ProjectedEmbed>())) return index != 1;
+  if (is(std::type_identity<Skip>())) return index != 0 || call.in[3] != kNoValue;
+  const bool passes_first = is(std::type_identity<Mlp>()) || is(std::type_identity<ProjectResidual>()) ||
+                            is(std::type_identity<Xsa>()) || is(std::type_identity<ValueMix>());
+  return index != 0 || !passes_first;
+}
+bool backward_reads_result(const Call& call) {
+  return std::holds_alternative<Attention>(call.op) || std::holds_alternative<Xsa>(call.op);
+}
+
+}  // namespace
+
+double traffic_of(const BoundCall& bound) {
+  const Call& call = *bound.call;
+  std::set<const std::byte*> seen;
+  double total = 0;
+  const auto count = [&](const Tensor& t) {
+    if (t && seen.insert(t.data).second) total += static_cast<double>(t.spec.bytes());
+  };
+  for (size_t i = 0; i < bound.in.size(); ++i)
+    if (!call.backward || backward_reads(call, i)) count(bound.in[i]);
+  if (!call.backward || backward_reads_result(call))
+    for (const Tensor& t : bound.out) count(t);
+  for (const auto* list : {&bound.saved, &bound.dout, &bound.din})
+    for (const Tensor& t : *list) count(t);
+  for (const Tensor& t : bound.din)
+    if (t && t.accumulate) total += static_cast<double>(t.spec.bytes());
+  return total;
+}
+
+double Peaks::share_of(const OpLine& line) const {
+  const double arithmetic = flops > 0 ? line.flops / flops : 0, traffic = bytes > 0 ? line.bytes / bytes : 0;
+  return line.seconds > 0 ? std::max(arithmetic, traffic) / line.seconds : 0;
+}
+
+std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, int repeats) {
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) executor.run_timed(program, seconds);
+  std::map<std::string, OpLine> lines;
+  for (size_t i = 0; i < program.calls().size(); ++i) {
+    const Call& call = *program.calls()[i].call;
+    const std::string name = std::string(op_name(call.op)) + (call.backward ? "'" : "");
+    OpLine& line = lines[name];
+    line.name = name;
+    line.calls += 1;
+    line.seconds += seconds[i] / repeats;
+    const double backward = std::holds_alternative<Attention>(call.op) ? kAttentionBackward : kProductBackward;
+    line.flops += call.flops * (call.backward ? backward : 1);
+    line.bytes += executor.least_bytes(program, i);
+    line.library_seconds += executor.library_seconds(program, i);
+  }
+  std::vector<OpLine> out;
+  for (auto& [name, line] : lines) out.push_back(std::move(line));
+  std::sort(out.begin(), out.end(), [](const OpLine& a, const OpLine& b) { return a.seconds > b.seconds; });
+  return out;
+}
+
+std::string print_op_table(const std::vector<OpLine>& lines, double total, const Peaks& peaks) {
+  std::string out = fmt::format("{:24} {:>5} {:>10} {:>7} {:>9} {:>8} {:>8} {:>8}\n", "op (' backward)", "calls", "us", "share",
+                                "TFLOP/s", "GB/s", "of light", "library");
+  const auto shown = [](double value, const char* format) {
+    return value > 0 ? fmt::format(fmt::runtime(format), value) : std::string("-");
+  };
+  for (const OpLine& l : lines) {
+    out += fmt::format("{:24} {:5} {:10.1f} {:6.1f}% {:>9} {:>8} {:>8} {:>8}\n", l.name, l.calls, l.seconds * 1e6,
+                       100 * l.seconds / total, shown(l.flops / l.seconds * 1e-12, "{:.4g}"),
+                       shown(l.bytes / l.seconds * 1e-9, "{:.0f}"), shown(100 * peaks.share_of(l), "{:.1f}%"),
+                       shown(l.library_seconds / l.seconds, "{:.2f}x"));
+  }
+  return out;
+}
+
+std::string op_table_json(const std::vector<OpLine>& lines, const Peaks& peaks) {
+  std::string out;
+  for (const OpLine& l : lines) {
+    out += fmt::format(R"({}{{"op":"{}","calls":{},"us":{:.3f},"gflops":{:.6g},"gb_per_s":{:.6g},"speed_of_light":{:.4f})",
+                       out.empty() ? "" : ",\n", l.name, l.calls, l.seconds * 1e6, l.flops / l.seconds * 1e-9,
+                       l.bytes / l.seconds * 1e-9, peaks.share_of(l));
+    if (l.library_seconds > 0) out += fmt::format(R"(,"library_ratio":{:.4f})", l.library_seconds / l.seconds);
+    out += '}';
+  }
+  return '[' + out + ']';
+}
+
+}  // namespace fairway
