@@ -1,6 +1,7 @@
 #include "ops/guarded.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "tensor/arena.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kGuardBytes = 128;
 constexpr std::byte kGuard{0xA5};
-constexpr std::byte kUnwritten{0xFF};  // NaN in f32 and f64
+constexpr std::byte kUnwritten{0xFF};  // NaN in f32, f64 and bf16
 
 template <class T>
 void copy_in(const Tensor& tensor, const std::vector<double>& values) {
@@ -20,6 +21,11 @@ void copy_in(const Tensor& tensor, const std::vector<double>& values) {
 template <class T>
 std::vector<double> copy_out(const Tensor& tensor) {
   return {tensor.as<T>(), tensor.as<T>() + tensor.numel()};
+}
+
+uint16_t to_bf16(double value) {
+  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 }  // namespace
@@ -44,6 +50,13 @@ std::vector<double> Guarded::values() const {
   switch (tensor_.spec.dtype) {
     case DType::f32: return copy_out<float>(tensor_);
     case DType::f64: return copy_out<double>(tensor_);
+    case DType::bf16: {
+      std::vector<double> out;
+      const auto* halves = reinterpret_cast<const uint16_t*>(tensor_.data);
+      for (int64_t i = 0; i < tensor_.numel(); ++i)
+        out.push_back(static_cast<double>(std::bit_cast<float>(uint32_t{halves[i]} << 16)));
+      return out;
+    }
     default: return copy_out<int32_t>(tensor_);
   }
 }
@@ -53,6 +66,7 @@ void Guarded::set(const std::vector<double>& values) {
   switch (tensor_.spec.dtype) {
     case DType::f32: return copy_in<float>(tensor_, values);
     case DType::f64: return copy_in<double>(tensor_, values);
+    case DType::bf16: std::transform(values.begin(), values.end(), reinterpret_cast<uint16_t*>(tensor_.data), to_bf16); return;
     default: return copy_in<int32_t>(tensor_, values);
   }
 }

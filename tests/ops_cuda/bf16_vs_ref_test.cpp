@@ -1,0 +1,230 @@
+// Every op in bf16 on the device, at awkward sizes and at the published ones, within twice the error of a plain run in bf16:
+// ref in float on the same inputs, with what forward leaves and every result rounded. The MLP has a test of its own.
+#include <cmath>
+
+#include "ops/compare.h"
+#include "ops/ref_backend.h"
+#include "ops_cuda/cuda_backend.h"
+
+namespace fairway::ops_test {
+namespace {
+
+// Types as the device's programs have them (autograd/cuda_lowering.h).
+template <class Op>
+bool is_matrix(size_t index) {  // a weight or a table: bf16, its gradient float
+  if constexpr (std::is_same_v<Op, QkvProject>) return index >= 1;
+  if constexpr (std::is_same_v<Op, ProjectResidual>) return index == 2;
+  if constexpr (std::is_same_v<Op, ProjectedEmbed>) return index == 1 || index == 2;
+  return (std::is_same_v<Op, Embed> || std::is_same_v<Op, SoftcapCrossEntropy>)&&index == 1;
+}
+template <class Op>
+bool is_vector(const Slot& slot, size_t index) {  // scales and gates: float
+  if (slot.shape.rank() < 2 || slot.content != Content::uniform) return true;
+  if constexpr (std::is_same_v<Op, MixNorm> || std::is_same_v<Op, AttnGate>) return index == 2;
+  return std::is_same_v<Op, LaneMix> && index == 5;
+}
+template <class Op>
+bool result_is_float() {
+  return std::is_same_v<Op, SoftcapCrossEntropy>;
+}
+template <class Op>
+bool saved_is_float(size_t index) {
+  return std::is_same_v<Op, SoftcapCrossEntropy> ? index > 0 : !std::is_same_v<Op, ProjectedEmbed>;
+}
+
+std::vector<double> rounded(const std::vector<double>& values) {
+  if (values.empty()) return values;
+  Guarded halves({{static_cast<int64_t>(values.size())}, DType::bf16}, 0);
+  halves.set(values);
+  return halves.values();
+}
+
+enum class How : uint8_t { truth, naive, device };
+
+// One case with the tensors of one way to run it.
+template <class Op>
+class HalfRun {
+ public:
+  HalfRun(const OpCase<Op>& example, How how, int64_t offset) : example_(example), how_(how), offset_(offset) {
+    for (size_t i = 0; i < example.in.size(); ++i) {
+      const Slot& slot = example.in[i];
+      if (slot.content == Content::absent) {
+        in_.emplace_back();
+        continue;
+      }
+      const bool index = slot.content == Content::index || slot.content == Content::segments;
+      in_.push_back(make({slot.shape, index ? DType::i32 : type(is_vector<Op>(slot, i))}));
+      const auto values = content_of(slot, i + 1);
+      in_.back().set(index || is_vector<Op>(slot, i) ? values : rounded(values));
+    }
+    plan_ = example.op.plan(float_specs());
+    for (const Spec& spec : plan_.out) out_.push_back(make({spec.shape, type(result_is_float<Op>())}));
+    for (size_t i = 0; i < plan_.saved.size(); ++i) saved_.push_back(make({plan_.saved[i].shape, type(saved_is_float<Op>(i))}));
+  }
+
+  void forward(Queue& queue) {
+    Guarded workspace({{static_cast<int64_t>(plan_.forward_workspace)}, DType::u8}, 0);
+    backend().forward(example_.op, {args<typename Op::In>(in_), args<typename Op::Out>(out_), args<typename Op::Saved>(saved_),
+                                    workspace.tensor(), &queue});
+    if (how_ != How::naive) return;
+    for (Guarded& t : out_)
+      if (!result_is_float<Op>()) t.set(rounded(t.values()));
+    for (size_t i = 0; i < saved_.size(); ++i)
+      if (!saved_is_float<Op>(i)) saved_[i].set(rounded(saved_[i].values()));
+  }
+
+  void backward(bool accumulate, Queue& queue) {
+    dout_.clear();
+    din_.clear();
+    for (size_t i = 0; i < out_.size(); ++i) {
+      dout_.push_back(i < kDifferentiatedOutputs<Op> ? make(out_[i].tensor().spec) : Guarded());
+      if (dout_.back().tensor()) dout_.back().set(rounded(content_of(uniform(plan_.out[i].shape), 100 + i)));
+    }
+    for (size_t i = 0; i < in_.size(); ++i) {
+      const Slot& slot = example_.in[i];
+      din_.push_back(slot.differentiated() ? make({slot.shape, type(is_matrix<Op>(i) || is_vector<Op>(slot, i))}) : Guarded());
+      if (slot.differentiated() && accumulate) din_.back().set(rounded(content_of(uniform(slot.shape), accumulated_seed(i))));
+    }
+    auto wanted = args<typename Op::In>(din_);
+    for (size_t i = 0; i < din_.size(); ++i) reinterpret_cast<Tensor*>(&wanted)[i].accumulate = accumulate;
+    Guarded workspace({{static_cast<int64_t>(plan_.backward_workspace)}, DType::u8}, 0);
+    backend().backward(example_.op, {args<typename Op::In>(in_), args<typename Op::Out>(out_), args<typename Op::Saved>(saved_),
+                                     args<typename Op::Out>(dout_), wanted, workspace.tensor(), &queue});
+  }
+
+  std::vector<double> result(size_t i) const { return told(out_[i]); }
+  std::vector<double> gradient(size_t i) const { return told(din_[i]); }
+  size_t results() const { return out_.size(); }
+  size_t gradients() const { return din_.size(); }
+  bool intact() const {
+    for (const auto* group : {&in_, &out_, &saved_, &dout_, &din_})
+      for (const Guarded& t : *group)
+        if (!t.intact()) return false;
+    return true;
+  }
+
+ private:
+  DType type(bool is_float) const { return how_ == How::device && !is_float ? DType::bf16 : DType::f32; }
+  Guarded make(Spec spec) const { return {spec, offset_}; }
+  std::vector<double> told(const Guarded& t) const { return how_ == How::naive ? rounded(t.values()) : t.values(); }
+  BackendUnderTest<Op> backend() const { return how_ == How::device ? cuda_backend<Op>() : ref_backend<Op>(); }
+  template <class Args>
+  static Args args(const std::vector<Guarded>& tensors) {
+    std::vector<Tensor> views;
+    for (const Guarded& guarded : tensors) views.push_back(guarded.tensor());
+    return to_args<Args>(views);
+  }
+  typename Op::In float_specs() const {  // plans are made in float; a device changes types after
+    auto out = args<typename Op::In>(in_);
+    for (size_t i = 0; i < in_.size(); ++i)
+      if (Spec& spec = reinterpret_cast<Tensor*>(&out)[i].spec; spec.dtype == DType::bf16) spec.dtype = DType::f32;
+    return out;
+  }
+
+  const OpCase<Op>& example_;
+  How how_;
+  int64_t offset_;
+  OpPlan plan_;
+  std::vector<Guarded> in_, out_, saved_, dout_, din_;
+};
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double total = 0;
+  for (size_t i = 0; i < a.size(); ++i) total += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(total);
+}
+
+// The naive error of a few numbers may be small by luck: not below what rounding costs on average.
+void expect_within_twice(const std::vector<double>& have, const std::vector<double>& naive, const std::vector<double>& truth,
+                         double noise, const std::string& what) {
+  const double usual = distance(truth, std::vector<double>(truth.size())) * 0x1p-9 / std::sqrt(3.0);
+  const double error = distance(have, truth), naive_error = std::max(distance(naive, truth), usual);
+  const double allowed = 2 * naive_error + noise * std::sqrt(static_cast<double>(truth.size()));
+  EXPECT_TRUE(error <= allowed) << what << ": error " << error << ", allowed " << allowed << " over " << truth.size();
+}
+
+template <class Op>
+void check_case(const OpCase<Op>& example, int64_t offset) {
+  SCOPED_TRACE(example.label() + ", offset " + std::to_string(offset));
+  constexpr double kLeastNoise = 2e-6;  // of results that cancel
+  const double noise = std::max(example.allowed.noise, kLeastNoise);
+  Queue queue(1);
+  HalfRun<Op> truth(example, How::truth, offset), naive(example, How::naive, offset), have(example, How::device, offset);
+  for (auto* run : {&truth, &naive, &have}) run->forward(queue);
+  for (size_t i = 0; i < truth.results(); ++i)
+    expect_within_twice(have.result(i), naive.result(i), truth.result(i), noise, "result " + std::to_string(i));
+  for (const bool accumulate : {false, true}) {
+    for (auto* run : {&truth, &naive, &have}) run->backward(accumulate, queue);
+    for (size_t i = 0; i < truth.gradients(); ++i)
+      expect_within_twice(have.gradient(i), naive.gradient(i), truth.gradient(i), noise,
+                          (accumulate ? "added gradient " : "gradient ") + std::to_string(i));
+  }
+  EXPECT_TRUE(have.intact()) << "wrote outside of a tensor";
+}
+
+template <class Op>
+void check_every_case() {
+  if (!has_device()) GTEST_SKIP() << "no CUDA device";
+  for (const OpCase<Op>& example : cases(Op{})) {
+    for (const int64_t offset : {0, 1}) check_case(example, offset);
+    if (testing::Test::HasFailure()) return;  // one example of what is wrong is enough
+  }
+}
+
+TEST(CudaBf16, Embed) { check_every_case<Embed>(); }
+TEST(CudaBf16, ProjectedEmbed) { check_every_case<ProjectedEmbed>(); }
+TEST(CudaBf16, Add) { check_every_case<Add>(); }
+TEST(CudaBf16, SmearGate) { check_every_case<SmearGate>(); }
+TEST(CudaBf16, SmearGateInput) { check_every_case<SmearGateInput>(); }
+TEST(CudaBf16, RmsNorm) { check_every_case<RmsNorm>(); }
+TEST(CudaBf16, MixNorm) { check_every_case<MixNorm>(); }
+TEST(CudaBf16, QkvProject) { check_every_case<QkvProject>(); }
+TEST(CudaBf16, ValueMix) { check_every_case<ValueMix>(); }
+TEST(CudaBf16, QkNormRope) { check_every_case<QkNormRope>(); }
+TEST(CudaBf16, Attention) { check_every_case<Attention>(); }
+TEST(CudaBf16, Xsa) { check_every_case<Xsa>(); }
+TEST(CudaBf16, AttnGate) { check_every_case<AttnGate>(); }
+TEST(CudaBf16, ProjectResidual) { check_every_case<ProjectResidual>(); }
+TEST(CudaBf16, Skip) { check_every_case<Skip>(); }
+TEST(CudaBf16, LaneMix) { check_every_case<LaneMix>(); }
+TEST(CudaBf16, LaneMerge) { check_every_case<LaneMerge>(); }
+TEST(CudaBf16, SoftcapCrossEntropy) { check_every_case<SoftcapCrossEntropy>(); }
+
+// Sizes that have kernels of their own: rows of 512, eight heads of 64 on four.
+constexpr int64_t kRows = 256, kWidth = 512;
+Slot rows() { return uniform({kRows, kWidth}); }
+template <class Op>
+void check_published(const OpCase<Op>& example) {
+  if (!has_device()) GTEST_SKIP() << "no CUDA device";
+  check_case(example, 0);
+}
+
+TEST(CudaBf16Published, Rows) {
+  check_published<RmsNorm>({{.scale = 0.5}, {rows()}});
+  check_published<MixNorm>({{.scale = 0.5}, {rows(), rows(), uniform({2, kWidth})}});
+  check_published<Skip>({{}, {rows(), rows(), uniform({kWidth}), uniform({kWidth}, -2, 2)}});
+  check_published<Skip>({{}, {rows(), rows(), uniform({kWidth}), absent()}});
+  check_published<SmearGate>({{.row_length = 64}, {rows(), uniform({kWidth}, -2, 2)}});
+  check_published<LaneMix>({{}, {rows(), rows(), rows(), rows(), uniform({2}, 0.5, 1.5), uniform({2, 2}, 0.5, 1.5)}});
+}
+
+TEST(CudaBf16Published, Heads) {
+  const Slot q = uniform({kRows, 512}, -2, 2), k = uniform({kRows, 256}, -2, 2), v = uniform({kRows, 256});
+  check_published<QkNormRope>({{.row_length = 64, .head_dim = 64}, {q, k, uniform({8}, 0.5, 2), rope(64, 16)}});
+  check_published<Xsa>({{.heads = 8, .kv_heads = 4}, {q, v}});
+  check_published<Attention>({{.row_length = kRows, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
+  check_published<Attention>({{.row_length = 128, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
+  check_published<Attention>(
+      {{.row_length = kRows, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, segments(kRows, 50)}});
+}
+
+TEST(CudaBf16Published, Products) {
+  check_published<QkvProject>({{}, {rows(), uniform({512, 512}), uniform({256, 512}), uniform({256, 512})}});
+  check_published<ProjectResidual>({{}, {rows(), rows(), uniform({512, 512}, -0.1, 0.1), uniform({512})}});
+  check_published<SoftcapCrossEntropy>({{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024)}});
+  check_published<Embed>({{}, {indices(1400, 3), uniform({3, 512})}});
+  check_published<Embed>({{}, {indices(5000, 1024), uniform({1024, 512})}});
+}
+
+}  // namespace
+}  // namespace fairway::ops_test
