@@ -83,7 +83,7 @@ std::string print_op_table(const std::vector<OpLine>& lines, double total, const
   for (const OpLine& l : lines) {
     out += fmt::format("{:24} {:5} {:10.1f} {:6.1f}% {:>9} {:>8} {:>8} {:>8}\n", l.name, l.calls, l.seconds * 1e6,
                        100 * l.seconds / total, shown(l.flops / l.seconds * 1e-12, "{:.4g}"),
-                       shown(l.bytes / l.seconds * 1e-9, "{:.0f}"), shown(100 * peaks.share_of(l), "{:.1f}%"),
+                       shown(l.bytes / l.seconds * 1e-9, "{:.4g}"), shown(100 * peaks.share_of(l), "{:.1f}%"),
                        shown(l.library_seconds / l.seconds, "{:.2f}x"));
   }
   return out;

@@ -17,6 +17,11 @@ inline int column_blocks(Context& context, int64_t items, int per_block) {
   const int64_t wanted = (items + per_block - 1) / per_block, most = int64_t{4} * context.processors();
   return static_cast<int>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
+// The same for kernels that keep a warp's sums in registers: two blocks a processor.
+inline int row_blocks(Context& context, int64_t rows) {
+  const int64_t wanted = (rows + kWarps - 1) / kWarps, most = int64_t{2} * context.processors();
+  return static_cast<int>(wanted < most ? wanted : most);
+}
 // Rows (or groups) of accumulators that fit 48 KB, at most kWarps.
 inline int column_warps(int64_t columns) {
   const int64_t fit = (48 << 10) / (columns * static_cast<int64_t>(sizeof(float)));

@@ -1,6 +1,4 @@
 // y = x + weight⊙skip, or with γ = σ(gate): y = (1−γ)⊙weight⊙skip + γ⊙x. One warp per row; column sums as in columns.h.
-#include <algorithm>
-
 #include "ops/cuda/columns.h"
 #include "ops/cuda/cuda.h"
 
@@ -122,7 +120,7 @@ template <int J, bool Gated>
 void launch_rows(Scratch& scratch, const Backward<Skip>& b, const SkipGradients<bf16>& args) {
   constexpr int64_t kWidth = J * 256;
   const int64_t rows = b.in.x.rows();
-  const int blocks = static_cast<int>(std::min<int64_t>((rows + kWarps - 1) / kWarps, 2 * scratch.context().processors()));
+  const int blocks = row_blocks(scratch.context(), rows);
   const Partials partials{scratch.take<float>(blocks * (Gated ? 2 : 1) * kWidth), blocks, (Gated ? 2 : 1) * kWidth};
   skip_rows_backward<J, Gated><<<blocks, kThreads, 0, scratch.stream()>>>(static_cast<unsigned>(rows), args, partials);
   check_launch("skip' by rows");
