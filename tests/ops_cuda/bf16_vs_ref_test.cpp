@@ -5,6 +5,7 @@
 #include "ops/compare.h"
 #include "ops/ref_backend.h"
 #include "ops_cuda/cuda_backend.h"
+#include "ops_cuda/naive_bf16.h"
 
 namespace fairway::ops_test {
 namespace {
@@ -19,7 +20,7 @@ bool is_matrix(size_t index) {  // a weight or a table: bf16, its gradient float
 }
 template <class Op>
 bool is_vector(const Slot& slot, size_t index) {  // scales and gates: float
-  if (slot.shape.rank() < 2 || slot.content != Content::uniform) return true;
+  if (slot.shape.rank < 2 || slot.content != Content::uniform) return true;
   if constexpr (std::is_same_v<Op, MixNorm> || std::is_same_v<Op, AttnGate>) return index == 2;
   return std::is_same_v<Op, LaneMix> && index == 5;
 }
@@ -60,6 +61,10 @@ class HalfRun {
     plan_ = example.op.plan(float_specs());
     for (const Spec& spec : plan_.out) out_.push_back(make({spec.shape, type(result_is_float<Op>())}));
     for (size_t i = 0; i < plan_.saved.size(); ++i) saved_.push_back(make({plan_.saved[i].shape, type(saved_is_float<Op>(i))}));
+    for (size_t i = 0; i < out_.size(); ++i) {
+      dout_.push_back(i < kDifferentiatedOutputs<Op> ? make(out_[i].tensor().spec) : Guarded());
+      if (dout_.back().tensor()) dout_.back().set(rounded(content_of(uniform(plan_.out[i].shape), 100 + i)));
+    }
   }
 
   void forward(Queue& queue) {
@@ -74,12 +79,8 @@ class HalfRun {
   }
 
   void backward(bool accumulate, Queue& queue) {
-    dout_.clear();
+    accumulate_ = accumulate;
     din_.clear();
-    for (size_t i = 0; i < out_.size(); ++i) {
-      dout_.push_back(i < kDifferentiatedOutputs<Op> ? make(out_[i].tensor().spec) : Guarded());
-      if (dout_.back().tensor()) dout_.back().set(rounded(content_of(uniform(plan_.out[i].shape), 100 + i)));
-    }
     for (size_t i = 0; i < in_.size(); ++i) {
       const Slot& slot = example_.in[i];
       din_.push_back(slot.differentiated() ? make({slot.shape, type(is_matrix<Op>(i) || is_vector<Op>(slot, i))}) : Guarded());
@@ -92,8 +93,16 @@ class HalfRun {
                                      args<typename Op::Out>(dout_), wanted, workspace.tensor(), &queue});
   }
 
-  std::vector<double> result(size_t i) const { return told(out_[i]); }
-  std::vector<double> gradient(size_t i) const { return told(din_[i]); }
+  std::vector<double> result(size_t i) const {
+    if constexpr (HasNaive<Op>)
+      if (how_ == How::naive) return step_by_step().out[i].at;
+    return told(out_[i]);
+  }
+  std::vector<double> gradient(size_t i) const {
+    if constexpr (HasNaive<Op>)
+      if (how_ == How::naive) return added(i, step_by_step().din[i].at);
+    return told(din_[i]);
+  }
   size_t results() const { return out_.size(); }
   size_t gradients() const { return din_.size(); }
   bool intact() const {
@@ -104,6 +113,22 @@ class HalfRun {
   }
 
  private:
+  static std::vector<Naive> naive_of(const std::vector<Guarded>& tensors) {
+    std::vector<Naive> out;
+    for (const Guarded& t : tensors) {
+      const Shape& shape = t.tensor().spec.shape;
+      out.push_back(t.tensor() ? Naive{shape.rank < 2 ? 1 : shape.rows(), shape.last(), t.values()} : Naive{});
+    }
+    return out;
+  }
+  NaiveResults step_by_step() const requires HasNaive<Op> { return naive_bf16(example_.op, naive_of(in_), naive_of(dout_)); }
+  std::vector<double> added(size_t i, std::vector<double> gradient) const {
+    const auto before =
+        accumulate_ ? rounded(content_of(uniform(example_.in[i].shape), accumulated_seed(i))) : std::vector<double>{};
+    for (size_t k = 0; k < before.size() && k < gradient.size(); ++k) gradient[k] += before[k];
+    return rounded(gradient);
+  }
+
   DType type(bool is_float) const { return how_ == How::device && !is_float ? DType::bf16 : DType::f32; }
   Guarded make(Spec spec) const { return {spec, offset_}; }
   std::vector<double> told(const Guarded& t) const { return how_ == How::naive ? rounded(t.values()) : t.values(); }
@@ -124,6 +149,7 @@ class HalfRun {
   const OpCase<Op>& example_;
   How how_;
   int64_t offset_;
+  bool accumulate_ = false;
   OpPlan plan_;
   std::vector<Guarded> in_, out_, saved_, dout_, din_;
 };
@@ -169,6 +195,36 @@ void check_every_case() {
     for (const int64_t offset : {0, 1}) check_case(example, offset);
     if (testing::Test::HasFailure()) return;  // one example of what is wrong is enough
   }
+}
+
+// A plain run that was wrong would allow anything: it must be near the truth itself. Needs no device.
+template <class Op>
+void check_naive() {
+  constexpr double kNear = 0.03, kNoise = 0.01;  // a gradient that is one number may nearly cancel
+  for (const OpCase<Op>& example : cases(Op{})) {
+    SCOPED_TRACE(example.label());
+    Queue queue(1);
+    HalfRun<Op> truth(example, How::truth, 0), naive(example, How::naive, 0);
+    for (auto* run : {&truth, &naive}) {
+      run->forward(queue);
+      run->backward(true, queue);
+    }
+    const auto near = [&](const std::vector<double>& have, const std::vector<double>& want) {
+      ASSERT_EQ(have.size(), want.size());
+      const double size = distance(want, std::vector<double>(want.size()));
+      EXPECT_TRUE(distance(have, want) <= kNear * size + kNoise * std::sqrt(static_cast<double>(want.size())))
+          << distance(have, want) << " of " << size;
+    };
+    for (size_t i = 0; i < truth.results(); ++i) near(naive.result(i), truth.result(i));
+    for (size_t i = 0; i < truth.gradients(); ++i) near(naive.gradient(i), truth.gradient(i));
+  }
+}
+
+TEST(NaiveBf16, IsNearTheTruth) {
+  check_naive<QkvProject>();
+  check_naive<ProjectResidual>();
+  check_naive<ProjectedEmbed>();
+  check_naive<Attention>();
 }
 
 TEST(CudaBf16, Embed) { check_every_case<Embed>(); }
