@@ -42,6 +42,9 @@ void add_gaussian(int width, LaneShares& shares) {
   for (size_t v = 0; v < own.size(); ++v) shares[v] += own[v] / (2 * sum);
 }
 
+// Of a number that is not negative, in sums and products alone: every machine must find the same.
+int nearest(double x) { return static_cast<int>(2 * x + 1) / 2; }
+
 }  // namespace
 
 int width_of_class(int width, int index) {
@@ -66,14 +69,14 @@ LaneClass lane_class(int width, int spread, int largest) {
   // From the rarest to zero; what rounding gave or took goes on to the next.
   double beyond = 0;
   for (int v = out.core + 1; v <= largest; ++v) beyond += 2 * shares[static_cast<size_t>(v)];
-  const int escape = out.core < largest ? std::max(1, static_cast<int>(beyond * kLaneScale + 0.5)) : 0;
+  const int escape = out.core < largest ? std::max(1, nearest(beyond * kLaneScale)) : 0;
   double carry = beyond * kLaneScale - escape;
   int left = static_cast<int>(kLaneScale) - escape;
   std::array<int, kMostLevel + 1> freq{};
   for (int v = out.core; v > 0; --v) {
     const double ideal = shares[static_cast<size_t>(v)] * kLaneScale + carry / 2;
     int& own = freq[static_cast<size_t>(v)];
-    own = std::max(1, static_cast<int>(ideal + 0.5));
+    own = std::max(1, nearest(ideal));
     carry = 2 * (ideal - own), left -= 2 * own;
   }
   FAIRWAY_ASSERT(left > 0, "frequencies do not fit their scale");

@@ -90,8 +90,9 @@ void HessianStore::forget(double keep) {
 void HessianStore::add(const HessianStore& other) {
   FAIRWAY_ASSERT(!finished_ && !other.finished_, "means cannot be added");
   batches_ += other.batches_;
-  for (const auto& [point, from] : other.hessians_) {
-    const auto [at, fresh] = hessians_.try_emplace(point, from);
+  for (const auto& entry : other.hessians_) {
+    const Hessian& from = entry.second;
+    const auto [at, fresh] = hessians_.try_emplace(entry.first, from);
     if (fresh) continue;
     double* to = at->second.values.data();
     runner_.pool().parallel_for(from.side, [&](int64_t i) {
