@@ -196,7 +196,11 @@ void LaneFitter::consider(LanePlan plan) {
 LaneFitter::Use LaneFitter::use(const LanePlan& plan) {
   Use out{plan, INFINITY, INFINITY};
   if (plan.shape.largest < sums_.largest || (block_.cols > kMostContextCols && plan.rule != 0)) return out;
-  out.plan.columns = plan.classed ? best_.columns : std::vector<int8_t>{}, out.plan.coarse = best_.coarse;
+  // Columns as coarse as those before, by which the model of their classes has learned.
+  const bool by_column = plan.classed && !best_.columns.empty();
+  LanePlan own = best_;
+  if (by_column && plan.coarse != best_.coarse) set_columns(own, plan.coarse);
+  out.plan.columns = by_column ? own.columns : std::vector<int8_t>{}, out.plan.coarse = own.coarse;
   const int top = plan.shape.highest - kMiddleClass, bottom = plan.shape.lowest - kMiddleClass;
   for (const int8_t c : out.plan.columns)
     if (c < bottom || c > top || (out.plan.coarse && (c - bottom) % 2 != 0)) return out;

@@ -12,6 +12,8 @@ class LaneFitter {
  public:
   explicit LaneFitter(const WeightBlock& block);
   int largest() const { return sums_.largest; }
+  bool sampled() const { return step_ > 1; }
+  const WeightBlock& block() const { return block_; }
   LanePlan fit();  // largest() > 0
 
   // Bits of this tensor after fit() by the shape and rule of a plan, its own columns with it where that plan knows columns;

@@ -9,6 +9,7 @@
 #include "artifact/gaussian_weights.h"
 #include "artifact/lane_coder.h"
 #include "artifact/lane_fit.h"
+#include "artifact/lane_fitter.h"
 #include "artifact/lane_kernels.h"
 #include "artifact/lane_tables.h"
 #include "artifact/sections.h"
@@ -226,6 +227,21 @@ TEST(WeightSection, SmallTensorsStayAtTheirEntropy) {
   }
   EXPECT_NEAR(sum, 8 * static_cast<double>(section.bytes.size()), 1e-3);
   round_trip(all);
+}
+
+// A tensor that follows a plan takes columns as coarse as that plan's: others would not fit the model that has learned them.
+TEST(LaneFitter, TakesColumnsAsCoarseAsThePlanIs) {
+  constexpr int64_t kRows = 64, kCols = 96;
+  Rng rng(5);
+  Matrix m{{}, kRows, kCols, 31};
+  for (int64_t i = 0; i < kRows * kCols; ++i) m.q.push_back(clipped((i % kCols % 3 == 0 ? 5 : 2) * rng.normal(), 31));
+  LaneFitter fitter(m.block());
+  LanePlan plan = fitter.fit();
+  ASSERT_FALSE(plan.columns.empty());
+  for (const bool coarse : {false, true}) {
+    plan.coarse = coarse;
+    EXPECT_EQ(fitter.use(plan).plan.coarse, coarse);
+  }
 }
 
 // A grid of int5 has no bits to say the largest level of its neighbour's, but may repeat a plan that has it.
