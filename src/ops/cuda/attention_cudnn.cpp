@@ -137,10 +137,11 @@ FusedHeads::~FusedHeads() {
 
 namespace {
 
-// Whole sequences of bf16 heads whose size the kernels take; short ones are not worth a graph.
+// Whole sequences of bf16 heads whose size and place the kernels take; short ones are not worth a graph.
 bool suits(const Attention& op, const Attention::In& in) {
   const int64_t size = in.q.cols() / op.heads;
-  return in.q.spec.dtype == DType::bf16 && !in.segment_start && size % 8 == 0 && size <= 128 && op.row_length >= 128;
+  return in.q.spec.dtype == DType::bf16 && !in.segment_start && size % 8 == 0 && size <= 128 && op.row_length >= 128 &&
+         aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v);
 }
 
 }  // namespace

@@ -8,6 +8,12 @@ namespace fairway::cuda {
 // target (+)= source, element by element; the rows of either may have a pitch.
 void pass_through(Scratch& scratch, const Tensor& source, const Tensor& target);
 
+// Whether every row may be read 16 bytes at a time, as libraries and copy engines want it.
+inline bool aligned_rows(const Tensor& t) {
+  const auto bytes = static_cast<size_t>(t.pitch > 0 ? t.pitch : t.cols()) * size_of(t.spec.dtype);
+  return reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && bytes % 16 == 0;
+}
+
 // A tensor in scratch memory.
 inline Tensor scratch_tensor(Scratch& scratch, Shape shape, DType dtype) {
   Tensor out = make_view(nullptr, {shape, dtype});

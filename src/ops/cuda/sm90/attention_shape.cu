@@ -2,14 +2,14 @@
 
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/sm90/tensor_map.h"
+#include "ops/cuda/small_tensor.h"
 
 namespace fairway::cuda {
 
 bool suits_sm90(const Attention& op, const Attention::In& in) {
   const int64_t length = in.segment_start ? in.q.rows() : op.row_length;
-  const auto aligned = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && pitch_of(t) % 8 == 0; };
   return in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile && length % (2 * sm90::kTile) == 0 &&
-         in.q.rows() * op.heads < (int64_t{1} << 31) && aligned(in.q) && aligned(in.k) && aligned(in.v);
+         in.q.rows() * op.heads < (int64_t{1} << 31) && aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v);
 }
 
 HeadShape head_shape(const Attention& op, const Attention::In& in) {

@@ -48,6 +48,7 @@ struct Pipe {
     return turn % kStages;
   }
   __device__ void release(int stage) {
+    __syncwarp();  // every lane has read what it wants
     if (threadIdx.x % 32 == 0) empty[stage].arrive();
   }
 };
