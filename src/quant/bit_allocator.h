@@ -50,6 +50,7 @@ class BitAllocator {
   void weigh(Entry& entry, const TensorMoments& moments);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   double relative_error(const Entry& entry, const TensorReport& report) const;
+  int finest(const Entry& entry) const;  // a finer step would cut off the largest weight
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
   std::vector<int> choose(double target_bits) const;

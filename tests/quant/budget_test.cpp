@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/half.h"
 #include "quant/bit_allocator.h"
 #include "quant/prune.h"
 #include "quant/small_model.h"
@@ -38,6 +39,24 @@ TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
     (void)allocator.at(estimated_bits(model), allocated);
     EXPECT_LT(allocator.weighted_error(allocated), allocator.weighted_error(plain)) << clip;
   }
+}
+
+// A weight far out leaves the others a coarser step in eight bits, and no coarser than that.
+TEST(BitAllocator, GoesAsFineAsTheLargestWeightAllows) {
+  SmallModel small;
+  const Tensor& down = small.weights.bank("bank.down").value;
+  const std::span<float> row{down.as<float>(), static_cast<size_t>(down.cols())};
+  row[5] = 0.7F;  // the others deviate by 0.05
+  const double farthest = 0.7 / unbiased_deviation(row);
+  ASSERT_GT(farthest, 9);
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
+  QuantReport report;
+  const QuantizedModel model = allocator.at(2 * allocator.most_bits(), report);
+  const auto& tensor = *std::find_if(model.tensors.begin(), model.tensors.end(),
+                                     [](const QuantizedTensor& t) { return t.bank == "bank.down" && t.slice == 0; });
+  const double step = static_cast<double>(from_half(tensor.scale[0])), in_deviations = step / unbiased_deviation(row);
+  EXPECT_NEAR(tensor.q[5] * step, 0.7, step) << "it is not cut off";
+  EXPECT_LE(in_deviations, 1.1 * farthest / 127);
 }
 
 TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {
