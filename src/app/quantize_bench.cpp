@@ -58,7 +58,8 @@ std::vector<Row> rows_of(int64_t matrices) {
           {"allocator, bytes of int6 train", train, {gptq, sdclip}, "SDClip int6, GPTQ, train"},
           {"allocator, bytes of k 16", train, {gptq, sdclip}, "SDClip int6 k 16, GPTQ, train"},
           {"allocator, bytes of mixed", train, {gptq, sdclip}, "mixed int5 and int6, GPTQ, train"},
-          {"allocator, bytes of int5", train, {gptq, sdclip}, "SDClip int5, GPTQ, train"}};
+          {"allocator, bytes of int5", train, {gptq, sdclip}, "SDClip int5, GPTQ, train"},
+          {"allocator, bytes of percentile", train, {gptq, sdclip}, "percentile int6, GPTQ, train"}};
 }
 
 class Table {
@@ -129,6 +130,7 @@ class Table {
                                      .looped = stored_looped(trained_.weights, recipe),
                                      .tokenizer = {},
                                      .budget = budget,
+                                     .fill = !row.size_of.empty(),
                                      .moments = [&] { return moments(row.calibration.value_or(Calibration::self)); }});
     const double seconds = steady_seconds() - begun;
     bytes_[row.name] = fitted.bytes.size();
