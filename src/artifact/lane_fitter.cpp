@@ -98,7 +98,8 @@ void LaneFitter::set_columns(LanePlan& plan, bool coarse) const {
   for (size_t j = 0; j < plan.columns.size(); ++j) {
     const double own =
         (static_cast<double>(sums_.columns[j]) + kColumnPrior * mean) / (static_cast<double>(block_.rows) + kColumnPrior);
-    const int index = static_cast<int>(std::lround(kClassesPerOctave / step * std::log2(own / mean))) * step;
+    const double steps = static_cast<double>(kClassesPerOctave) / step * std::log2(own / mean);
+    const int index = static_cast<int>(std::lround(steps)) * step;
     plan.columns[j] = static_cast<int8_t>(std::clamp(index, -most, most));
   }
   reach(plan);

@@ -69,6 +69,7 @@ std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, in
     line.library_seconds += executor.library_seconds(program, i);
   }
   std::vector<OpLine> out;
+  out.reserve(lines.size());
   for (auto& [name, line] : lines) out.push_back(std::move(line));
   std::sort(out.begin(), out.end(), [](const OpLine& a, const OpLine& b) { return a.seconds > b.seconds; });
   return out;
