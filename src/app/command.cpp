@@ -44,7 +44,7 @@ Machine::Machine(const CommonFlags& flags)
     : queue(flags.threads == 0 ? hardware_threads() : flags.threads),
       executor(make_executor(parse_backend(flags.backend), queue)) {}
 
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body) {
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body) {
   CLI::App* command = parent.add_subcommand(name, help);
   auto flags = std::make_shared<CommonFlags>();
   flags->backend = default_backend();

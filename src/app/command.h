@@ -29,7 +29,7 @@ struct Machine {
 
 // A subcommand's body returns the exit status; it is called after the flags are parsed.
 using Body = std::function<int(const CommonFlags&)>;
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, Body body);
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body);
 
 // For --flags that take a number: CLI11's own range lets NaN pass.
 CLI::Validator number_between(double least, double most);

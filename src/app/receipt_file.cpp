@@ -104,7 +104,7 @@ void write_receipt(const fs::path& path, ordered_json receipt) {
 
 ordered_json read_receipt(const fs::path& path) {
   constexpr uint64_t kMostBytes = 1 << 24;
-  const ordered_json receipt = ordered_json::parse(read_file(path, kMostBytes), nullptr, false);
+  ordered_json receipt = ordered_json::parse(read_file(path, kMostBytes), nullptr, false);
   if (!receipt.is_object() || receipt.value("receipt", 0) != 1 || !receipt.contains(kSeal))
     throw InputError(path.string() + ": no receipt; expected what `fairway score --out` writes");
   if (receipt.at(kSeal) != seal_of(receipt)) throw InputError(path.string() + ": was changed after it was written");

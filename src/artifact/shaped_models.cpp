@@ -95,9 +95,10 @@ void ShapedModels::prepare(uint64_t classes) {
       const Shares shares = shares_of(std::clamp(scale_of_class(shape_.scale, index), 0, kScales - 1), shape_.spread);
       const double units = kStrengths[static_cast<size_t>(shape_.strength)] * FineModel::kObservation;
       std::array<uint32_t, 256> prior{};
-      for (int v = -kZeroSymbol; v <= kZeroSymbol; ++v)
-        prior[static_cast<size_t>(v + kZeroSymbol)] =
-            static_cast<uint32_t>(shares[static_cast<size_t>(v < 0 ? -v : v)] * units + 0.5);
+      for (int v = -kZeroSymbol; v <= kZeroSymbol; ++v) {
+        const int symbol = v + kZeroSymbol;
+        prior[static_cast<size_t>(symbol)] = nearest_count(shares[static_cast<size_t>(v < 0 ? -v : v)] * units);
+      }
       places_[static_cast<size_t>(index)] = static_cast<uint8_t>(models_.size());
       models_.emplace_back().begin(prior);
       known_ |= uint64_t{1} << index;

@@ -10,6 +10,9 @@
 
 namespace fairway {
 
+// The whole number nearest to a count, in sums and products alone: every decoder must find the same.
+inline uint32_t nearest_count(double count) { return static_cast<uint32_t>(static_cast<uint64_t>(2 * count + 1) / 2); }
+
 // Observation: what one symbol adds to its count, so that a prior can hold fractions of a symbol. Shift: a slot finds its
 // symbol from the first one of its 2^Shift neighbours.
 template <int ScaleBits, uint32_t Observation, int Shift>

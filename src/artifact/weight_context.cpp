@@ -30,7 +30,8 @@ Prior prior_of_class(int index) {
   Prior prior{};
   for (int v = -127; v <= 127; ++v) {
     const double count = weights[static_cast<size_t>(v < 0 ? -v : v)] * kPriorObservations * SymbolModel::kObservation;
-    prior[static_cast<size_t>(v + kZeroSymbol)] = static_cast<uint32_t>(count + 0.5);
+    const int symbol = v + kZeroSymbol;
+    prior[static_cast<size_t>(symbol)] = nearest_count(count);
   }
   return prior;
 }

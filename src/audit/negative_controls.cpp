@@ -21,8 +21,7 @@ Finding find_future_leak(AuditRuns& runs, const ScoreLedger& truth, uint64_t see
   Rng rng(seed, 10);
   for (int64_t i = 0; i < kTries; ++i) {
     const int64_t cut = 2 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(truth.targets() - 1)));
-    if (const Finding found = runs.future_dependence(truth, cut, i % 2 == 0 ? Mutation::random : Mutation::deleted))
-      return found;
+    if (Finding found = runs.future_dependence(truth, cut, i % 2 == 0 ? Mutation::random : Mutation::deleted)) return found;
   }
   return std::nullopt;
 }
@@ -46,7 +45,7 @@ Finding find_target_leak(const AuditInput& input, AuditRuns& runs, const ScoreLe
   for (int64_t i = 0; i < kTries && !touched.empty();) {
     const int64_t target = touched[rng.below(touched.size())];
     for (const uint16_t token : replacements(input.stream, target, input.model, input.seed)) {
-      if (const Finding found = runs.target_dependence(truth, target, token)) return found;
+      if (Finding found = runs.target_dependence(truth, target, token)) return found;
       ++i;
     }
   }

@@ -56,6 +56,7 @@ std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredMod
   Rng rng(seed);
   for (int64_t i = 0; i < random; ++i) add(1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(targets))), "random");
   std::vector<Cut> out;
+  out.reserve(cuts.size());
   for (const auto& [target, what] : cuts) out.push_back({target, what});
   return out;
 }

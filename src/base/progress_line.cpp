@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace fairway {
@@ -44,7 +45,7 @@ void ProgressLine::say(const std::string& line) {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<long long>(std::max(seconds, 0.0) + 0.5);
+  const long long whole = std::llround(std::max(seconds, 0.0));
   if (whole >= 3600) return fmt::format("{}h{:02d}m", whole / 3600, whole / 60 % 60);
   return whole >= 60 ? fmt::format("{}m{:02d}s", whole / 60, whole % 60) : fmt::format("{}s", whole);
 }

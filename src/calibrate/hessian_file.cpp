@@ -62,7 +62,7 @@ HessianState load_hessians(const std::filesystem::path& path, const Recipe& reci
   const auto stored = file.metadata().find("recipe");
   if (stored == file.metadata().end() || stored->second != hash)
     throw InputError(path.string() + ": belongs to another recipe than this run's");
-  const HessianState state{number_of<int64_t>(file, "step"), number_of<int64_t>(file, "passes"), hash};
+  HessianState state{number_of<int64_t>(file, "step"), number_of<int64_t>(file, "passes"), hash};
   for (const auto& [point, side] : points_of(recipe.model)) {
     const Tensor packed = file.get(point);
     if (packed.spec != Spec{{triangle(side)}, DType::f32})

@@ -68,7 +68,7 @@ std::unique_ptr<Communicator> start(const Launch& launch) {
 
 Launch find_launch(const Environment& environment) {
   for (const Variables& names : kMpiLaunchers) {
-    const Launch found = launched(Launch::Kind::mpi, names, environment);
+    Launch found = launched(Launch::Kind::mpi, names, environment);
     if (several(found)) return found;
     if (found.size == 1) return {};
   }

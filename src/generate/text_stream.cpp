@@ -27,14 +27,14 @@ std::string TextStream::text_from_context() const {
 
 std::string TextStream::push(int token) {
   tokens_.push_back(token);
-  const std::string text = text_from_context();
+  std::string text = text_from_context();
   if (text.ends_with(kBrokenLetter) && tokens_.size() - told_ < kMostHeld) return {};
   context_ = told_, told_ = tokens_.size();
   return text;
 }
 
 std::string TextStream::finish() {
-  const std::string text = text_from_context();
+  std::string text = text_from_context();
   context_ = told_, told_ = tokens_.size();
   return text;
 }

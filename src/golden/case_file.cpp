@@ -1,5 +1,7 @@
 #include "golden/case_file.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -30,7 +32,7 @@ std::vector<int64_t> list(const Safetensors& file, const std::string& key) {
     int64_t value = 0;
     const auto [next, error] = std::from_chars(at, end, value);
     if (error != std::errc{} || (next < end && *next != ','))
-      throw InputError(file.name() + ": metadata " + key + " = " + text + " is not a list like 3,4");
+      throw InputError(fmt::format("{}: metadata {} = {} is not a list like 3,4", file.name(), key, text));
     out.push_back(value);
     at = next < end ? next + 1 : next;
   }

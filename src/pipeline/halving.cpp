@@ -1,5 +1,7 @@
 #include "pipeline/halving.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -27,7 +29,7 @@ Axis parse_axis(const std::string& text) {
     }
     if (value.empty()) throw InputError("--sweep " + text + ": a value is missing; expected key=value,value,…");
     if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end())
-      throw InputError("--sweep " + text + ": " + value + " is there twice");
+      throw InputError(fmt::format("--sweep {}: {} is there twice", text, value));
     axis.values.push_back(std::move(value));
     value.clear();
   }
@@ -70,6 +72,7 @@ std::vector<size_t> best_of(const std::vector<size_t>& trials, const std::vector
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) < worth(b); });
   order.resize(std::min(count, order.size()));
   std::vector<size_t> out;
+  out.reserve(order.size());
   for (const size_t i : order) out.push_back(trials[i]);
   std::sort(out.begin(), out.end());
   return out;

@@ -109,7 +109,7 @@ fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
     }
   }
   fs::create_directories(folder);
-  const fs::path path = folder / "events.out.tfevents.0.fairway";
+  fs::path path = folder / "events.out.tfevents.0.fairway";
   write_file_atomic(path, events.bytes());
   return path;
 }

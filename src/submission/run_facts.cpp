@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 fs::path required(const fs::path& folder, const char* name, const char* maker) {
-  const fs::path path = folder / name;
+  fs::path path = folder / name;
   if (!fs::is_regular_file(path))
     throw InputError(path.string() + ": no such file, which a submission needs; `fairway " + maker + "` makes it");
   return path;

@@ -55,7 +55,7 @@ ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, c
   fs::remove_all(making, error);
   fs::create_directories(making, error);
   if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
-  const ordered_json submission = submission_json(runs, about, sources);
+  ordered_json submission = submission_json(runs, about, sources);
   try {
     write_files(making, runs, about, sources, submission);
     fs::rename(making, whole);
