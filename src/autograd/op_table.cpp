@@ -23,6 +23,7 @@ bool backward_reads(const Call& call, size_t index) {
                             is(std::type_identity<Xsa>()) || is(std::type_identity<ValueMix>());
   return index != 0 || !passes_first;
 }
+double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
 bool backward_reads_result(const Call& call) {
   return std::holds_alternative<Attention>(call.op) || std::holds_alternative<Xsa>(call.op);
 }
@@ -49,7 +50,7 @@ double traffic_of(const BoundCall& bound) {
 
 double Peaks::share_of(const OpLine& line) const {
   const double arithmetic = flops > 0 ? line.flops / flops : 0, traffic = bytes > 0 ? line.bytes / bytes : 0;
-  return line.seconds > 0 ? std::max(arithmetic, traffic) / line.seconds : 0;
+  return rate(std::max(arithmetic, traffic), line.seconds);
 }
 
 std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, int repeats) {
@@ -83,9 +84,9 @@ std::string print_op_table(const std::vector<OpLine>& lines, double total, const
   };
   for (const OpLine& l : lines) {
     out += fmt::format("{:24} {:5} {:10.1f} {:6.1f}% {:>9} {:>8} {:>8} {:>8}\n", l.name, l.calls, l.seconds * 1e6,
-                       100 * l.seconds / total, shown(l.flops / l.seconds * 1e-12, "{:.4g}"),
-                       shown(l.bytes / l.seconds * 1e-9, "{:.4g}"), shown(100 * peaks.share_of(l), "{:.1f}%"),
-                       shown(l.library_seconds / l.seconds, "{:.2f}x"));
+                       100 * rate(l.seconds, total), shown(rate(l.flops, l.seconds) * 1e-12, "{:.4g}"),
+                       shown(rate(l.bytes, l.seconds) * 1e-9, "{:.4g}"), shown(100 * peaks.share_of(l), "{:.1f}%"),
+                       shown(rate(l.library_seconds, l.seconds), "{:.2f}x"));
   }
   return out;
 }
@@ -94,9 +95,9 @@ std::string op_table_json(const std::vector<OpLine>& lines, const Peaks& peaks) 
   std::string out;
   for (const OpLine& l : lines) {
     out += fmt::format(R"({}{{"op":"{}","calls":{},"us":{:.3f},"gflops":{:.6g},"gb_per_s":{:.6g},"speed_of_light":{:.4f})",
-                       out.empty() ? "" : ",\n", l.name, l.calls, l.seconds * 1e6, l.flops / l.seconds * 1e-9,
-                       l.bytes / l.seconds * 1e-9, peaks.share_of(l));
-    if (l.library_seconds > 0) out += fmt::format(R"(,"library_ratio":{:.4f})", l.library_seconds / l.seconds);
+                       out.empty() ? "" : ",\n", l.name, l.calls, l.seconds * 1e6, rate(l.flops, l.seconds) * 1e-9,
+                       rate(l.bytes, l.seconds) * 1e-9, peaks.share_of(l));
+    if (l.library_seconds > 0) out += fmt::format(R"(,"library_ratio":{:.4f})", rate(l.library_seconds, l.seconds));
     out += '}';
   }
   return '[' + out + ']';

@@ -25,7 +25,7 @@ class OpTable : public testing::Test {
   std::unique_ptr<Executor> executor_ = make_ref_executor(queue_);
 };
 
-// y (3, 4) = h (3, 2)·Wᵀ, two calls of it would be two of a line.
+// y (3, 4) = h (3, 2)·Wᵀ.
 TEST_F(OpTable, CountsProductsAndBytes) {
   const Var y = tape_.one(ProjectResidual{}, {Var{}, param({3, 2}), param({4, 2}), param({4})});
   const BoundProgram program(std::move(tape_).finish(y, tape_.input("d y", make({3, 4}))));
@@ -60,6 +60,8 @@ TEST(Peaks, TheLargerOfArithmeticAndTrafficDecides) {
   ASSERT_EQ(json.size(), 2U);
   EXPECT_DOUBLE_EQ(json[1]["library_ratio"].get<double>(), 1.5);
   EXPECT_DOUBLE_EQ(json[0]["gb_per_s"].get<double>(), 15e-9);
+  const auto timeless = nlohmann::json::parse(op_table_json({{.name = "op", .calls = 1, .flops = 1, .bytes = 1}}, {200, 30}));
+  EXPECT_EQ(timeless[0]["gflops"], 0) << "a clock that has not moved tells no rate";
   const std::string table = print_op_table({line}, 8, {200, 30});
   EXPECT_NE(table.find("25.0%"), std::string::npos) << "its share of eight seconds\n" << table;
   EXPECT_NE(table.find("50.0%"), std::string::npos) << "of light\n" << table;

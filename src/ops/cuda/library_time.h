@@ -1,5 +1,6 @@
 // What NVIDIA's own libraries take for an op's matrix work, on the same operands: cuBLASLt's plain products (no activation, no
-// residual), cuDNN's deterministic attention. For `fairway bench`.
+// residual), cuDNN's deterministic attention. For the tables of `fairway bench step` and
+// `train --profile`.
 #pragma once
 
 #include <span>
