@@ -30,6 +30,14 @@ class ThreadPool {
     run(
         count, [](void* context, int64_t i) { (*static_cast<std::remove_reference_t<Body>*>(context))(i); }, &body);
   }
+  // The same with body(slot, i): slot in [0, slots) belongs to no other call at the time, so that it can name scratch.
+  template <class Body>
+  void parallel_for_slots(int64_t slots, int64_t count, Body&& body) {
+    std::atomic<int64_t> next{0};
+    parallel_for(slots, [&](int64_t slot) {
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(slot, i);
+    });
+  }
 
  private:
   using Thunk = void (*)(void*, int64_t);

@@ -23,6 +23,22 @@ TEST_P(Team, EveryItemRunsOnceAndIsSeen) {
   }
 }
 
+TEST_P(Team, ASlotIsOneCallsAtATime) {
+  ThreadPool pool(GetParam());
+  for (const int64_t slots : {1, 3, 8}) {
+    std::vector<std::atomic<int>> busy(static_cast<size_t>(slots));
+    std::vector<int> calls(1000, 0);
+    std::atomic<int> shared{0};
+    pool.parallel_for_slots(slots, 1000, [&](int64_t slot, int64_t i) {
+      shared += busy.at(static_cast<size_t>(slot))++ == 0 ? 0 : 1;
+      ++calls[static_cast<size_t>(i)];
+      --busy[static_cast<size_t>(slot)];
+    });
+    EXPECT_EQ(shared, 0);
+    for (size_t i = 0; i < calls.size(); ++i) ASSERT_EQ(calls[i], 1) << "item " << i;
+  }
+}
+
 // Loops of other lengths and bodies follow at once, so that late workers meet a loop that is not theirs any more.
 TEST_P(Team, ShortLoopsFollowEachOther) {
   ThreadPool pool(GetParam());

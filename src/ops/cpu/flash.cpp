@@ -3,7 +3,6 @@
 #include "ops/cpu/flash.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "ops/cpu/blocks.h"
@@ -180,12 +179,9 @@ void flash_backward(ThreadPool& pool, const FlashBackward& a, void* workspace) {
   const int64_t longest = spans.longest();
   // The workspace holds every row of every head once, so as many slots of the longest span as that makes.
   const int64_t slots = std::min<int64_t>(pool.threads(), s.rows * s.kv_heads / longest);
-  std::atomic<int64_t> next{0};
-  pool.parallel_for(slots, [&](int64_t slot) {
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < spans.count * s.kv_heads;) {
-      const int64_t origin = spans.begin[task / s.kv_heads], rows = spans.begin[task / s.kv_heads + 1] - origin;
-      backward_span(a, origin, rows, task % s.kv_heads, memory + slot * BackwardSlot::floats(s, longest));
-    }
+  pool.parallel_for_slots(slots, spans.count * s.kv_heads, [&](int64_t slot, int64_t task) {
+    const int64_t origin = spans.begin[task / s.kv_heads], rows = spans.begin[task / s.kv_heads + 1] - origin;
+    backward_span(a, origin, rows, task % s.kv_heads, memory + slot * BackwardSlot::floats(s, longest));
   });
 }
 

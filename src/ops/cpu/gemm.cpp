@@ -4,7 +4,6 @@
 #include "ops/cpu/gemm.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/error.h"
 #include "ops/cpu/blocks.h"
@@ -97,17 +96,14 @@ class Product {
     const int64_t few = ceil_div(row_panels, args_.layout == GemmLayout::tn ? 4 : 2);
     const int64_t row_blocks = std::max(least, std::min(ceil_div(least, wanted) * wanted, few));
     const int64_t column_parts = std::clamp<int64_t>(ceil_div(wanted, row_blocks), 1, ceil_div(column_panels, kPanelsPerTask));
-    std::atomic<int64_t> next{0};
-    pool_.parallel_for(pool_.threads(), [&](int64_t slot) {
-      for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < row_blocks * column_parts;) {
-        const int64_t row = task / column_parts, part = task % column_parts;
-        Range range;
-        range.row_begin = part_begin(row_panels, row_blocks, row) * kernels_.mr;
-        range.row_end = std::min(args_.m, part_begin(row_panels, row_blocks, row + 1) * kernels_.mr);
-        range.panel_begin = panel_begin_ + part_begin(column_panels, column_parts, part);
-        range.panel_end = panel_begin_ + part_begin(column_panels, column_parts, part + 1);
-        multiply_block(range, packed_a_ + slot * kPackedA);
-      }
+    pool_.parallel_for_slots(pool_.threads(), row_blocks * column_parts, [&](int64_t slot, int64_t task) {
+      const int64_t row = task / column_parts, part = task % column_parts;
+      Range range;
+      range.row_begin = part_begin(row_panels, row_blocks, row) * kernels_.mr;
+      range.row_end = std::min(args_.m, part_begin(row_panels, row_blocks, row + 1) * kernels_.mr);
+      range.panel_begin = panel_begin_ + part_begin(column_panels, column_parts, part);
+      range.panel_end = panel_begin_ + part_begin(column_panels, column_parts, part + 1);
+      multiply_block(range, packed_a_ + slot * kPackedA);
     });
   }
 

@@ -3,7 +3,6 @@
 #include "ops/cpu/gemm_parts.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "ops/cpu/blocks.h"
 
@@ -69,17 +68,14 @@ void gemm_in_parts(ThreadPool& pool, const GemmArgs& args, void* workspace) {
   const int64_t ld = round_up(args.n, kLineFloats), row_panels = ceil_div(args.m, kernel.mr);
   // Rows of C are shared out only where parts alone leave threads without work: B is packed again for each.
   const int64_t row_blocks = std::clamp<int64_t>(2 * pool.threads() / kParts, 1, row_panels);
-  std::atomic<int64_t> next{0};
-  pool.parallel_for(pool.threads(), [&](int64_t slot) {
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < kParts * row_blocks;) {
-      const int64_t i = task / row_blocks, block = task % row_blocks;
-      Part part;
-      part.begin = part_begin(row_panels, row_blocks, block) * kernel.mr;
-      part.end = std::min(args.m, part_begin(row_panels, row_blocks, block + 1) * kernel.mr);
-      part.first = part_begin(args.k, kParts, i), part.last = part_begin(args.k, kParts, i + 1);
-      part.out = partial + (i * args.m + part.begin) * ld, part.ld = ld;
-      multiply_part(args, part, scratch + slot * kThreadFloats);
-    }
+  pool.parallel_for_slots(pool.threads(), kParts * row_blocks, [&](int64_t slot, int64_t task) {
+    const int64_t i = task / row_blocks, block = task % row_blocks;
+    Part part;
+    part.begin = part_begin(row_panels, row_blocks, block) * kernel.mr;
+    part.end = std::min(args.m, part_begin(row_panels, row_blocks, block + 1) * kernel.mr);
+    part.first = part_begin(args.k, kParts, i), part.last = part_begin(args.k, kParts, i + 1);
+    part.out = partial + (i * args.m + part.begin) * ld, part.ld = ld;
+    multiply_part(args, part, scratch + slot * kThreadFloats);
   });
   const RowKernels& rows = kernels().rows;
   constexpr int64_t kRows = 16;

@@ -1,7 +1,6 @@
 // Newton–Schulz on banks (spec §8.1.4–6, §8.3). A tall matrix is kept as it is: with Y = Xᵀ, A = YᵀY and Y ← Y·P, so nothing
 // is transposed. Each iteration is a Gram matrix, P = aI + bA + cA², and one product; A and P are symmetric and only their
 // lower blocks are multiplied out. Threads share out the matrices, or split each one when there are fewer than threads.
-#include <atomic>
 #include <cmath>
 
 #include "base/error.h"
@@ -180,11 +179,9 @@ void forward(const NewtonSchulz& op, const Forward<NewtonSchulz>& call) {
   }
   const size_t bytes = gemm_workspace(1);
   std::byte* scratch = call.queue->scratch(bytes * static_cast<size_t>(team.threads()));
-  std::atomic<int64_t> next{0};
-  team.parallel_for(team.threads(), [&](int64_t slot) {
+  team.parallel_for_slots(team.threads(), bank, [&](int64_t slot, int64_t i) {
     ThreadPool alone(1);
-    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < bank;)
-      run(alone, scratch + bytes * static_cast<size_t>(slot), i);
+    run(alone, scratch + bytes * static_cast<size_t>(slot), i);
   });
 }
 
