@@ -95,7 +95,8 @@ Fitted Fitter::run() {
   best_.natural_bytes = offer(natural, report, "recipe", 0);
   const uint64_t bytes = best_.natural_bytes;
   if (found_ && !request_.fill) {
-    say(fmt::format("the recipe's setting takes {} bytes; {} of {} are free", bytes, request_.budget - bytes, request_.budget));
+    say(fmt::format("the recipe's setting takes {} bytes; {} of {} are free (--fill spends them on finer steps)", bytes,
+                    request_.budget - bytes, request_.budget));
     return std::move(best_);
   }
   say(fmt::format("the recipe's setting takes {} bytes for a budget of {}", bytes, request_.budget));

@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 6> kNames{"raw", "rans", "brotli", "lzma"
 // widely, as under clips by percentile with their floor.
 constexpr size_t kMostShaped = 1 << 20;
 constexpr double kWorthLearning = 0.999, kWorthLearningLong = 0.995;
+// Values that repeat, as steps do that rows share, are matched; others keep to our own coder.
+constexpr double kWorthMatching = 0.9;
 constexpr int64_t kSampleWeights = 1 << 18;
 
 void take_smaller(Section& best, Codec codec, std::string bytes) {
@@ -92,7 +94,12 @@ Section encode_text(std::string_view text) {
 
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice) {
   Section best{Codec::raw, std::string(values)};
-  if (ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
+  if (ours(choice)) {
+    take_smaller(best, Codec::rans, encode_values(values, width));
+    std::string matched = brotli_encode(values);
+    if (static_cast<double>(matched.size()) < kWorthMatching * static_cast<double>(best.bytes.size()))
+      best = {Codec::brotli, std::move(matched)};
+  }
   try_general(best, values, choice);
   return best;
 }

@@ -23,6 +23,7 @@ struct Section {
   std::string bytes;
 };
 Section encode_text(std::string_view text);  // the smaller of raw and Brotli
+// rans: ours, and Brotli where values repeat.
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice);
 // `bits`, where given, gets what each block took, a share of the coder's states and sizes in it; of codecs that are not ours
 // nothing.

@@ -19,10 +19,21 @@ double entropy_of(std::span<const int8_t> q) {
   return bits;
 }
 
+namespace {
+
+// A step that repeats the row's before costs nothing to speak of.
+int64_t new_steps(const HalfScales& steps) {
+  int64_t count = 0;
+  for (size_t row = 0; row < steps.size(); ++row) count += row == 0 || steps[row] != steps[row - 1] ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
 double estimated_bits(const QuantizedTensor& t) {
   if (t.coding == TensorCoding::half) return 16.0 * static_cast<double>(t.count());
   if (t.coding == TensorCoding::single) return 32.0 * static_cast<double>(t.count());
-  double bits = entropy_of(t.q) + 16.0 * static_cast<double>(t.scale.size());
+  double bits = entropy_of(t.q) + 16.0 * static_cast<double>(new_steps(t.scale));
   const LowRankCorrection& c = t.correction;
   if (c.rank > 0)
     bits += 2.0 * static_cast<double>(c.a.size()) + 4.0 * static_cast<double>(c.b.size()) +

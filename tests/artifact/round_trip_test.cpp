@@ -1,11 +1,14 @@
 // An artifact gives back the quantized model bit for bit, whichever codec; its ledger accounts for every byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "artifact/code_size/code_bytes.h"
 #include "artifact/file_parts.h"
 #include "artifact/interchange.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/half.h"
 #include "base/sha256.h"
 #include "quant/quantize_model.h"
 
@@ -30,6 +33,25 @@ TEST(Artifact, BestIsNeverLarger) {
   const size_t best = write_artifact(model, {CodecChoice::best}).size();
   for (const CodecChoice codec : {CodecChoice::rans, CodecChoice::brotli, CodecChoice::lzma})
     EXPECT_LE(best, write_artifact(model, {codec}).size());
+}
+
+// The allocator gives all rows of a tensor one step.
+TEST(Artifact, StepsThatRowsShareTakeNextToNothing) {
+  QuantizedModel model = made_model(tiny_architecture(), 3);
+  const auto scale_bytes = [&] {
+    Ledger ledger;
+    EXPECT_EQ(read_artifact(write_artifact(model, {}, &ledger), "test"), model);
+    for (const LedgerLine& line : ledger.lines)
+      if (line.what == "row scales") return line.bytes;
+    return uint64_t{0};
+  };
+  const uint64_t apart = scale_bytes();
+  size_t shared = 0;
+  for (QuantizedTensor& tensor : model.tensors)
+    if (!tensor.scale.empty())
+      std::fill(tensor.scale.begin(), tensor.scale.end(), to_half(0.01F / static_cast<float>(++shared)));
+  EXPECT_GT(apart, 8 * shared);
+  EXPECT_LT(scale_bytes(), 8 * shared);
 }
 
 TEST(Artifact, HoldsEveryBuiltInArchitecture) {
@@ -96,7 +118,7 @@ TEST(CodeBytes, AreThoseOfTheSources) {
 // Files written by earlier releases: they must read forever, to these weights.
 TEST(Artifact, ReadsTheKeptFiles) {
   const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
-  for (const std::string name : {"version1", "version2", "version3", "version3b"}) {
+  for (const std::string name : {"version1", "version2", "version3", "version3b", "version3c"}) {
     const QuantizedModel model = load_artifact(folder / (name + ".fwy"));
     std::string values;
     for (const QuantizedTensor& tensor : model.tensors) {
@@ -113,9 +135,9 @@ TEST(Artifact, ReadsTheKeptFiles) {
 }
 
 // The newest kept file is what is written now. What decoders must do otherwise needs a version of its own, other choices of the
-// encoder (3b: tensors choose their plans together) a file; it lies ready then.
+// encoder (3b: tensors choose their plans together; 3c: values that repeat are matched) a file; it lies ready then.
 TEST(Artifact, WritesTheKeptBytes) {
-  const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact", kept = folder / "version3b.fwy";
+  const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact", kept = folder / "version3c.fwy";
   const std::string written = write_artifact(load_artifact(folder / "version1.fwy"));
   const std::filesystem::path other = std::filesystem::path(testing::TempDir()) / "newest.fwy";
   save_artifact(other, written);
