@@ -12,12 +12,11 @@ namespace {
 
 constexpr int64_t kFewestElements = 1024;  // smaller tables stay in half precision
 constexpr double kHeadroom = 1.25;         // of the grid beyond the largest weight: GPTQ moves weights
-constexpr double kTightest = 1.05;         // the same where no finer step has room for the largest weight in eight bits
 constexpr double kLeastError = 1e-30;
 constexpr double kClose = 0.9985;  // share of the target that is good enough
 constexpr int kAttempts = 8;
 // Where options are measured, in doublings of the step: far apart where rounding noise follows its law, closer where it does
-// not; and at a tensor's finest.
+// not.
 constexpr std::array<double, 11> kMeasured{-4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
 
 struct Interpolated {
@@ -27,23 +26,11 @@ struct Interpolated {
 // Bits and the logarithm of the error are linear between measured steps.
 template <class Options>
 Interpolated interpolate(const Options& options, int step) {
-  step = std::max(step, options.front().step);
   size_t right = 1;
   while (right + 1 < options.size() && options[right].step < step) ++right;
   const auto &a = options[right - 1], &b = options[right];
   const double share = static_cast<double>(step - a.step) / static_cast<double>(b.step - a.step);
   return {a.bits + share * (b.bits - a.bits), std::exp(a.log_error + share * (b.log_error - a.log_error))};
-}
-
-double farthest_weight(MatrixView w) {
-  double farthest = 1;
-  for (int64_t row = 0; row < w.rows; ++row) {
-    const double deviation = unbiased_deviation(w.row(row));
-    float largest = 0;
-    for (const float value : w.row(row)) largest = std::max(largest, std::abs(value));
-    if (deviation > 0) farthest = std::max(farthest, static_cast<double>(largest) / deviation);
-  }
-  return farthest;
 }
 
 Recipe with_own_rules(Recipe recipe) {
@@ -72,17 +59,9 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {
-    const auto step = static_cast<int>(doublings * kSteps);
-    std::vector<size_t> here;
+    for (size_t i : measured) entries_[i].chosen = static_cast<int>(doublings * kSteps);
+    quantize(doublings == kMeasured.front() ? all : measured);
     for (size_t i : measured) {
-      Entry& entry = entries_[i];
-      const int own = std::max(step, finest(entry));
-      if (!entry.options.empty() && own <= entry.options.back().step) continue;
-      entry.chosen = own;
-      here.push_back(i);
-    }
-    quantize(doublings == kMeasured.front() ? all : here);
-    for (size_t i : here) {
       Entry& entry = entries_[i];
       const double error = relative_error(entry, entry.part.report);
       entry.options.push_back({entry.chosen, estimated_bits(entry.part.tensor), std::log(std::max(error, kLeastError))});
@@ -98,7 +77,8 @@ void BitAllocator::weigh(Entry& entry, const TensorMoments& moments) {
     entry.signal = hessian_loss(runner_, w, *hessian);
   else
     for (int64_t i = 0; i < w.count(); ++i) entry.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
-  entry.farthest = farthest_weight(w);
+  entry.typical = typical_magnitude(w);
+  for (int64_t i = 0; i < w.count(); ++i) entry.largest = std::max(entry.largest, static_cast<double>(std::abs(w.data[i])));
   const auto moment = moments.find(entry.plan.name());
   if (moment == moments.end() || !(moment->second > 0)) return;
   // ½·moment·tr(D·H·Dᵀ)/(rows·tr H) is weight·tr(D·H·Dᵀ)/signal; without H it is that of inputs alike in all columns.
@@ -122,16 +102,11 @@ double BitAllocator::relative_error(const Entry& entry, const TensorReport& repo
   return error / entry.signal;
 }
 
-int BitAllocator::finest(const Entry& entry) const {
-  const double least = std::log2(kTightest * entry.farthest / largest_level(8));
-  return std::max(kFinest, static_cast<int>(std::ceil(least * kSteps)));
-}
-
 GridSetting BitAllocator::setting(const Entry& entry, int step) const {
-  const double deviations = std::exp2(static_cast<double>(step) / kSteps);
+  const double own = std::exp2(static_cast<double>(step) / kSteps) * entry.typical;
   int bits = 2;
-  while (bits < 8 && largest_level(bits) < kHeadroom * entry.farthest / deviations + 1) ++bits;
-  return {bits, largest_level(bits) * deviations};
+  while (bits < 8 && largest_level(bits) < kHeadroom * entry.largest / own + 1) ++bits;
+  return {.bits = bits, .step = own};
 }
 
 double BitAllocator::predicted_bits(int step) const {
@@ -154,7 +129,7 @@ std::vector<int> BitAllocator::choose(double target_bits) const {
       }
       double best = std::numeric_limits<double>::infinity(), bits = 0;
       int chosen = kCoarsest;
-      for (int step = entry.options.front().step; step <= kCoarsest; ++step) {
+      for (int step = kFinest; step <= kCoarsest; ++step) {
         const Interpolated option = interpolate(entry.options, step);
         const double cost = entry.weight * option.error + price * option.bits;
         if (!(cost < best)) continue;

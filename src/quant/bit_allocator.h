@@ -1,7 +1,8 @@
-// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's one knob is its
-// step in deviations of a row (bits and clip follow from it). Damage is that of tensor_moments.h where moments were measured,
-// else sensitivity of the role·weights·tr(D·H·Dᵀ)/tr(W·H·Wᵀ). Rates are order-0 entropies. Both are measured at a few steps per
-// tensor, once, and interpolated between them.
+// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's one knob is the
+// step that its rows share, told beside its typical magnitude (bits follow from it). Steps that follow each row's deviation, as
+// SDClip's do, spend as much on rows that hardly count as on those that do. Damage is that of tensor_moments.h where moments
+// were measured, else sensitivity of the role·weights·tr(D·H·Dᵀ)/tr(W·H·Wᵀ). Rates are order-0 entropies. Both are measured at
+// a few steps per tensor, once, and interpolated between them.
 #pragma once
 
 #include "quant/quantize_model.h"
@@ -29,18 +30,19 @@ class BitAllocator {
 
  private:
   static constexpr int kSteps = 64;            // per doubling of the step
-  static constexpr int kFinest = -4 * kSteps;  // 1/16 of a deviation
+  static constexpr int kFinest = -4 * kSteps;  // 1/16 of the typical magnitude
   static constexpr int kCoarsest = 5 * kSteps / 2;
 
   struct Option {
-    int step;  // log2 of the step in deviations, times kSteps
+    int step;  // log2 of the step in typical magnitudes, times kSteps
     double bits, log_error;
   };
   struct Entry {
     TensorPlan plan;
     double weight = 0;            // damage of a relative error of one
     double signal = 0;            // tr(W·H·Wᵀ)
-    double farthest = 0;          // the largest weight, in deviations of its row
+    double typical = 0;           // magnitude of a weight
+    double largest = 0;           // weight
     std::vector<Option> options;  // empty: fixed
     int chosen = 0;
     QuantizedPart part;  // at `chosen`
@@ -50,7 +52,6 @@ class BitAllocator {
   void weigh(Entry& entry, const TensorMoments& moments);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   double relative_error(const Entry& entry, const TensorReport& report) const;
-  int finest(const Entry& entry) const;  // a finer step would cut off the largest weight
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
   std::vector<int> choose(double target_bits) const;

@@ -13,6 +13,7 @@ namespace fairway {
 namespace {
 
 constexpr double kDegenerate = 2;       // times k deviations: beyond this the deviation does not describe the row
+constexpr double kReach = 1.05;         // of the grid beyond a row's largest weight: GPTQ moves weights
 constexpr float kLargestWeight = 1e4F;  // steps of larger weights could overflow half precision
 
 float largest_magnitude(std::span<const float> row) {
@@ -94,6 +95,26 @@ HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool) {
   return each_row(w, pool, [&](std::span<const float> row, int64_t) {
     return static_cast<double>(largest_magnitude(row)) / largest_level(bits);
   });
+}
+
+HalfScales shared_step_scales(MatrixView w, double step, ThreadPool& pool) {
+  return each_row(w, pool, [&](std::span<const float> row, int64_t) {
+    const double largest = largest_magnitude(row);
+    return largest > 0 ? std::max(step, kReach * largest / largest_level(8)) : 0;
+  });
+}
+
+double typical_magnitude(MatrixView w) {
+  double logs = 0;
+  int64_t rows = 0;
+  for (int64_t row = 0; row < w.rows; ++row) {
+    double squares = 0;
+    for (const float value : w.row(row)) squares += static_cast<double>(value) * static_cast<double>(value);
+    if (!(squares > 0)) continue;
+    logs += 0.5 * std::log(squares / static_cast<double>(w.cols));
+    ++rows;
+  }
+  return rows > 0 ? std::exp(logs / static_cast<double>(rows)) : 0;
 }
 
 std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool) {

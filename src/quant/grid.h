@@ -41,6 +41,10 @@ struct HessianClip {
 };
 HalfScales hessian_sdclip_scales(MatrixView w, const HessianClip& clip, int bits, ThreadPool& pool);
 HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool);  // s = absmax/R
+// s = step for all rows, which for errors that count alike costs the fewest bits; a row whose largest weight would lie beyond
+// the levels of int8 has the step that reaches it.
+HalfScales shared_step_scales(MatrixView w, double step, ThreadPool& pool);
+double typical_magnitude(MatrixView w);  // geometric mean of the rows' root mean squares, without rows of zeros; 0: all are
 
 // q = clamp(round(w/s), −R, R).
 std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool);

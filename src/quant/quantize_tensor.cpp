@@ -18,6 +18,8 @@ struct Candidate {
 std::vector<Candidate> candidates(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant,
                                   ThreadPool& pool, const GptqFactor* factor) {
   if (plan.role == QuantRole::gate) return {{absmax_scales(plan.weight, setting.bits, pool), "absmax"}};
+  if (setting.step > 0)
+    return {{shared_step_scales(plan.weight, setting.step, pool), fmt::format("step {:.4g}", setting.step)}};
   if (quant.scale == ScaleRule::percentile) {
     std::vector<Candidate> list;
     const auto add = [&](double percentile) {

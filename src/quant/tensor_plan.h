@@ -30,7 +30,8 @@ std::vector<TensorPlan> tensor_plans(const ParamStore& weights, const Recipe& re
 
 struct GridSetting {
   int bits = 8;
-  double k = 0;  // SDClip
+  double k = 0;     // SDClip
+  double step = 0;  // positive: of the whole tensor, whatever the recipe's rule says
 };
 GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant);
 double sensitivity(QuantRole role, const SensitivityRecipe& weights);

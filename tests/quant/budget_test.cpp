@@ -1,4 +1,5 @@
 // What fits a model into a budget: the allocator and ±1 pruning.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,33 +31,57 @@ TEST(BitAllocator, MeetsEveryBudgetFromBelow) {
 TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
   SmallModel small;
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
-  for (const double clip : {8.0, 12.85, 20.0}) {
+  const auto compare = [&](const std::string& name, auto change) {
     Recipe uniform = small.recipe;
     uniform.quant.half_elements = 1024;  // the same tensors in integers
-    uniform.quant.clip = {.attn = clip, .mlp = clip, .token = 127.0 / 31 * clip, .table = 127.0 / 31 * clip};
+    change(uniform.quant);
     QuantReport plain, allocated;
     const QuantizedModel model = quantize_model(small.weights, uniform, &small.hessians, small.queue, plain);
     (void)allocator.at(estimated_bits(model), allocated);
-    EXPECT_LT(allocator.weighted_error(allocated), allocator.weighted_error(plain)) << clip;
-  }
+    EXPECT_LT(allocator.weighted_error(allocated), allocator.weighted_error(plain)) << name;
+  };
+  for (const double clip : {8.0, 12.85, 20.0})
+    compare(fmt::format("k = {}", clip), [&](QuantRecipe& quant) {
+      quant.clip = {.attn = clip, .mlp = clip, .token = 127.0 / 31 * clip, .table = 127.0 / 31 * clip};
+    });
+  for (const int bits : {6, 7})
+    compare(fmt::format("percentile clips, int{}", bits), [&](QuantRecipe& quant) {
+      quant.scale = ScaleRule::percentile;
+      quant.matrix_bits = bits;
+    });
 }
 
-// A weight far out leaves the others a coarser step in eight bits, and no coarser than that.
-TEST(BitAllocator, GoesAsFineAsTheLargestWeightAllows) {
+const QuantizedTensor& first_down(const QuantizedModel& model) {
+  return *std::find_if(model.tensors.begin(), model.tensors.end(),
+                       [](const QuantizedTensor& t) { return t.bank == "bank.down" && t.slice == 0; });
+}
+
+// At equal bits a row of small weights has the step of the others, not one of its own.
+TEST(BitAllocator, RowsShareAStep) {
   SmallModel small;
   const Tensor& down = small.weights.bank("bank.down").value;
-  const std::span<float> row{down.as<float>(), static_cast<size_t>(down.cols())};
-  row[5] = 0.7F;  // the others deviate by 0.05
-  const double farthest = 0.7 / unbiased_deviation(row);
-  ASSERT_GT(farthest, 9);
+  for (int64_t i = 0; i < down.cols(); ++i) down.as<float>()[i] *= 0.1F;
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
+  QuantReport report;
+  const QuantizedModel model = allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);
+  const HalfScales& scale = first_down(model).scale;
+  EXPECT_GT(from_half(scale[0]), 0);
+  EXPECT_THAT(scale, testing::Each(scale[0]));
+}
+
+// A weight far out leaves its row a coarser step in eight bits, no coarser than that, and the other rows theirs.
+TEST(BitAllocator, ARowGoesAsFineAsItsLargestWeightAllows) {
+  SmallModel small;
+  const Tensor& down = small.weights.bank("bank.down").value;
+  down.as<float>()[5] = 1.5F;  // the others deviate by 0.05
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
   QuantReport report;
   const QuantizedModel model = allocator.at(2 * allocator.most_bits(), report);
-  const auto& tensor = *std::find_if(model.tensors.begin(), model.tensors.end(),
-                                     [](const QuantizedTensor& t) { return t.bank == "bank.down" && t.slice == 0; });
-  const double step = static_cast<double>(from_half(tensor.scale[0])), in_deviations = step / unbiased_deviation(row);
-  EXPECT_NEAR(tensor.q[5] * step, 0.7, step) << "it is not cut off";
-  EXPECT_LE(in_deviations, 1.1 * farthest / 127);
+  const QuantizedTensor& tensor = first_down(model);
+  const double step = static_cast<double>(from_half(tensor.scale[0]));
+  EXPECT_NEAR(tensor.q[5] * step, 1.5, step) << "it is not cut off";
+  EXPECT_LE(step, 1.1 * 1.5 / 127);
+  EXPECT_LT(static_cast<double>(from_half(tensor.scale[1])), 0.5 * step);
 }
 
 TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -53,6 +54,16 @@ TEST(Grid, SdclipGivesTheVectorOfTheSpec) {
 TEST(Grid, HalvesRoundToEvenAndLevelsAreClamped) {
   const std::vector<float> row{0.5F, 1.5F, 2.5F, -0.5F, -1.5F, 40, -40, 30.5F};
   EXPECT_THAT(round_to_grid({row.data(), 1, 8}, {to_half(1)}, 6, pool()), ElementsAre(0, 2, 2, 0, -2, 31, -31, 30));
+}
+
+TEST(Grid, RowsShareAStepUnlessTheirLargestWeightLiesBeyondInt8) {
+  const std::vector<float> w{0.5F, -0.5F, 0.02F, 0.02F, 3, -1, 0, 0};
+  const HalfScales scales = shared_step_scales({w.data(), 4, 2}, 0.01, pool());
+  const uint16_t shared = to_half(0.01F), reaching = to_half(static_cast<float>(1.05 * 3 / 127));
+  EXPECT_THAT(scales, ElementsAre(shared, shared, reaching, 0));
+  EXPECT_NEAR(typical_magnitude({w.data(), 2, 2}), 0.1, 1e-8);  // the root of 0.5·0.02
+  EXPECT_NEAR(typical_magnitude({w.data(), 4, 2}), std::cbrt(0.01 * std::sqrt(5.0)), 1e-8) << "a row of zeros does not count";
+  EXPECT_EQ(typical_magnitude({w.data() + 6, 1, 2}), 0);
 }
 
 TEST(Grid, HessianSdclipWidensImportantRows) {
