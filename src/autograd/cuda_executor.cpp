@@ -34,10 +34,10 @@ class CudaExecutor : public Executor {
  public:
   CudaExecutor(Backend backend, Queue& queue) : backend_(backend), queue_(&queue), eager_(queue) {
     queue.set_device_context(&context_);
-    queue.set_device_executor(static_cast<Executor*>(this));
+    queue.set_device_executor(this);
   }
   ~CudaExecutor() override {
-    if (queue_->device_executor() == static_cast<Executor*>(this)) queue_->set_device_executor(nullptr);
+    if (queue_->device_executor() == this) queue_->set_device_executor(nullptr);
   }
 
   Backend backend() const override { return backend_; }

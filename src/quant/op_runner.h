@@ -23,7 +23,7 @@ class OpRunner {
   ThreadPool& pool() { return queue_->pool(); }
   // Where the queue works with a device, GPTQ runs there; null on the CPU.
   DeviceGptq* device_gptq() {
-    auto* device = static_cast<Executor*>(queue_->device_executor());
+    Executor* device = queue_->device_executor();
     if (device == nullptr) return nullptr;
     if (!device_gptq_) device_gptq_ = std::make_unique<DeviceGptq>(*device);
     return device_gptq_.get();

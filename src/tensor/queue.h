@@ -8,6 +8,11 @@
 
 namespace fairway {
 
+class Executor;  // autograd/executor.h
+namespace cuda {
+class Context;  // ops/cuda/context.h
+}
+
 class Queue {
  public:
   explicit Queue(int threads) : pool_(threads) {}
@@ -24,18 +29,18 @@ class Queue {
   }
 
   // What a device backend works with (its stream, handles, memory); null on the CPU. Owned by that backend's executor.
-  void* device_context() const { return device_context_; }
-  void set_device_context(void* context) { device_context_ = context; }
-  // That executor itself (an Executor), for work that is not part of a program; null on the CPU and once it is gone.
-  void* device_executor() const { return device_executor_; }
-  void set_device_executor(void* executor) { device_executor_ = executor; }
+  cuda::Context* device_context() const { return device_context_; }
+  void set_device_context(cuda::Context* context) { device_context_ = context; }
+  // That executor itself, for work that is not part of a program; null on the CPU and once it is gone.
+  Executor* device_executor() const { return device_executor_; }
+  void set_device_executor(Executor* executor) { device_executor_ = executor; }
 
  private:
   ThreadPool pool_;
   std::unique_ptr<std::byte[]> scratch_;
   size_t scratch_bytes_ = 0;
-  void* device_context_ = nullptr;
-  void* device_executor_ = nullptr;
+  cuda::Context* device_context_ = nullptr;
+  Executor* device_executor_ = nullptr;
 };
 
 }  // namespace fairway

@@ -65,7 +65,7 @@ class Context {
 // Scratch of one op call: taken piece by piece, given back at its end.
 class Scratch {
  public:
-  explicit Scratch(Queue* queue) : context_(static_cast<Context*>(queue->device_context())) {}
+  explicit Scratch(Queue* queue) : context_(queue->device_context()) {}
   ~Scratch() { context_->release_scratch(); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

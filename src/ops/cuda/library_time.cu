@@ -95,7 +95,7 @@ double attention_seconds(Queue* queue, const Attention& op, bool backward, const
 }  // namespace
 
 double library_seconds(Queue* queue, const AnyOp& any, bool backward, const CallTensors& t) {
-  Products products(*static_cast<Context*>(queue->device_context()));
+  Products products(*queue->device_context());
   if (const auto* op = std::get_if<Attention>(&any)) return attention_seconds(queue, *op, backward, t);
   if (std::holds_alternative<QkvProject>(any))
     return qkv_seconds(products, backward, to_args<QkvProject::In>(t.in), to_args<QkvProject::Out>(t.dout));
