@@ -116,7 +116,8 @@ double BitAllocator::predicted_bits(int step) const {
   return total;
 }
 
-// Bisects µ: each tensor takes the step that minimises weight·error + µ·bits.
+// Bisects µ: each tensor takes the step that minimises weight·error + µ·bits. Where a tensor's curve is not convex its step
+// jumps at one price, and so do all bits; what the jump leaves free is filled with steps between.
 std::vector<int> BitAllocator::choose(double target_bits) const {
   const auto at_price = [&](double price, std::vector<int>& steps) {
     double total = 0;
@@ -142,19 +143,32 @@ std::vector<int> BitAllocator::choose(double target_bits) const {
     }
     return total;
   };
-  std::vector<int> steps, cheapest;
+  std::vector<int> steps, cheapest, dearer;
+  double total = 0;             // of the cheapest
   double low = -60, high = 30;  // log2 of the price
   for (int round = 0; round < 40; ++round) {
     const double middle = (low + high) / 2;
-    if (at_price(std::exp2(middle), steps) <= target_bits) {
-      high = middle;
-      cheapest = steps;
-    } else {
-      low = middle;
-    }
+    const double bits = at_price(std::exp2(middle), steps);
+    (bits <= target_bits ? high : low) = middle;
+    (bits <= target_bits ? cheapest : dearer) = steps;
+    if (bits <= target_bits) total = bits;
   }
   if (cheapest.empty()) at_price(std::exp2(high), cheapest);
+  if (!dearer.empty() && total > 0) fill(cheapest, dearer, target_bits - total);
   return cheapest;
+}
+
+void BitAllocator::fill(std::vector<int>& steps, const std::vector<int>& finest, double free_bits) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (entries_[i].options.empty()) continue;
+    const double now = interpolate(entries_[i].options, steps[i]).bits;
+    for (int step = finest[i]; step < steps[i]; ++step) {
+      const double more = interpolate(entries_[i].options, step).bits - now;
+      if (more > free_bits) continue;
+      free_bits -= more;
+      steps[i] = step;
+    }
+  }
 }
 
 double BitAllocator::realize(const std::vector<int>& steps) {

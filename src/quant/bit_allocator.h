@@ -55,7 +55,8 @@ class BitAllocator {
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
   std::vector<int> choose(double target_bits) const;
-  double realize(const std::vector<int>& steps);  // returns the estimated bits
+  void fill(std::vector<int>& steps, const std::vector<int>& finest, double free_bits) const;  // what is free, tensor by tensor
+  double realize(const std::vector<int>& steps);                                               // returns the estimated bits
 
   Communicator* comm_;
   OpRunner runner_;
