@@ -94,8 +94,8 @@ Section encode_text(std::string_view text) {
 
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice) {
   Section best{Codec::raw, std::string(values)};
-  if (ours(choice)) {
-    take_smaller(best, Codec::rans, encode_values(values, width));
+  if (ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
+  if (choice == CodecChoice::rans) {
     std::string matched = brotli_encode(values);
     if (static_cast<double>(matched.size()) < kWorthMatching * static_cast<double>(best.bytes.size()))
       best = {Codec::brotli, std::move(matched)};

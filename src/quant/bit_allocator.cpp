@@ -35,7 +35,6 @@ Interpolated interpolate(const Options& options, int step) {
 
 Recipe with_own_rules(Recipe recipe) {
   recipe.quant.scale = ScaleRule::sdclip;
-  recipe.quant.choice = ClipChoice::hessian;
   if (recipe.quant.rule == QuantRule::gptq_lite) recipe.quant.rule = QuantRule::rtn;
   recipe.quant.half_elements = std::min(recipe.quant.half_elements, kFewestElements);
   return recipe;
@@ -116,49 +115,47 @@ double BitAllocator::predicted_bits(int step) const {
   return total;
 }
 
-// Bisects µ: each tensor takes the step that minimises weight·error + µ·bits. Where a tensor's curve is not convex its step
-// jumps at one price, and so do all bits; what the jump leaves free is filled with steps between.
-std::vector<int> BitAllocator::choose(double target_bits) const {
-  const auto at_price = [&](double price, std::vector<int>& steps) {
-    double total = 0;
-    steps.clear();
-    for (const Entry& entry : entries_) {
-      if (entry.options.empty()) {
-        total += estimated_bits(entry.part.tensor);
-        steps.push_back(0);
-        continue;
-      }
-      double best = std::numeric_limits<double>::infinity(), bits = 0;
-      int chosen = kCoarsest;
-      for (int step = kFinest; step <= kCoarsest; ++step) {
-        const Interpolated option = interpolate(entry.options, step);
-        const double cost = entry.weight * option.error + price * option.bits;
-        if (!(cost < best)) continue;
-        best = cost;
-        bits = option.bits;
-        chosen = step;
-      }
-      total += bits;
-      steps.push_back(chosen);
+BitAllocator::Choice BitAllocator::at_price(double price) const {
+  Choice out;
+  for (const Entry& entry : entries_) {
+    if (entry.options.empty()) {
+      out.bits += estimated_bits(entry.part.tensor);
+      out.steps.push_back(0);
+      continue;
     }
-    return total;
-  };
-  std::vector<int> steps, cheapest, dearer;
-  double total = 0;             // of the cheapest
-  double low = -60, high = 30;  // log2 of the price
-  for (int round = 0; round < 40; ++round) {
-    const double middle = (low + high) / 2;
-    const double bits = at_price(std::exp2(middle), steps);
-    (bits <= target_bits ? high : low) = middle;
-    (bits <= target_bits ? cheapest : dearer) = steps;
-    if (bits <= target_bits) total = bits;
+    double best = std::numeric_limits<double>::infinity(), bits = 0;
+    int chosen = kCoarsest;
+    for (int step = kFinest; step <= kCoarsest; ++step) {
+      const Interpolated option = interpolate(entry.options, step);
+      const double cost = entry.weight * option.error + price * option.bits;
+      if (!(cost < best)) continue;
+      best = cost;
+      bits = option.bits;
+      chosen = step;
+    }
+    out.bits += bits;
+    out.steps.push_back(chosen);
   }
-  if (cheapest.empty()) at_price(std::exp2(high), cheapest);
-  if (!dearer.empty() && total > 0) fill(cheapest, dearer, target_bits - total);
-  return cheapest;
+  return out;
 }
 
-void BitAllocator::fill(std::vector<int>& steps, const std::vector<int>& finest, double free_bits) const {
+// Bisects the price. Where a tensor's curve is not convex its step jumps at one price, and so do all bits; what the jump leaves
+// free is spent on steps between.
+std::vector<int> BitAllocator::choose(double target_bits) const {
+  double low = -60, high = 30;  // log2 of the price
+  Choice fits = at_price(std::exp2(high)), exceeds = at_price(std::exp2(low));
+  for (int round = 0; round < 40; ++round) {
+    const double middle = (low + high) / 2;
+    Choice tried = at_price(std::exp2(middle));
+    const bool small = tried.bits <= target_bits;
+    (small ? high : low) = middle;
+    (small ? fits : exceeds) = std::move(tried);
+  }
+  spend(target_bits - fits.bits, exceeds.steps, fits.steps);
+  return fits.steps;
+}
+
+void BitAllocator::spend(double free_bits, const std::vector<int>& finest, std::vector<int>& steps) const {
   for (size_t i = 0; i < steps.size(); ++i) {
     if (entries_[i].options.empty()) continue;
     const double now = interpolate(entries_[i].options, steps[i]).bits;

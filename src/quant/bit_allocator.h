@@ -48,15 +48,21 @@ class BitAllocator {
     QuantizedPart part;  // at `chosen`
   };
 
+  struct Choice {
+    std::vector<int> steps;  // of each entry; 0 where it is fixed
+    double bits = 0;         // predicted
+  };
+
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
   void weigh(Entry& entry, const TensorMoments& moments);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   double relative_error(const Entry& entry, const TensorReport& report) const;
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
+  Choice at_price(double price) const;    // each tensor at the step that minimises weight·error + price·bits
   std::vector<int> choose(double target_bits) const;
-  void fill(std::vector<int>& steps, const std::vector<int>& finest, double free_bits) const;  // what is free, tensor by tensor
-  double realize(const std::vector<int>& steps);                                               // returns the estimated bits
+  void spend(double free_bits, const std::vector<int>& finest, std::vector<int>& steps) const;  // tensor by tensor
+  double realize(const std::vector<int>& steps);                                                // returns the estimated bits
 
   Communicator* comm_;
   OpRunner runner_;
