@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "app/isolated.h"
 #include "app/receipt_file.h"
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
@@ -24,8 +25,12 @@ struct AuditFlags {
 
 constexpr int64_t kSliceWindows = 6;  // contexts in the default slice
 
-// Seconds that training took, where the artifact lies in its run's folder: `train_seconds` of the last step; else -1, not
-// known.
+// What the artifact's folder tells of its making: seconds of training, by the last step's record, and of calibration where
+// that read training data. −1 and 0 where nothing tells.
+struct MakingSeconds {
+  double train = -1, calibration = 0;
+};
+
 double train_seconds_beside(const fs::path& file) {
   constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   const fs::path timing = file.parent_path() / "timing.jsonl";
@@ -38,10 +43,21 @@ double train_seconds_beside(const fs::path& file) {
   return last.at("train_seconds").get<double>();
 }
 
+double counted_calibration_beside(const fs::path& file) {
+  const fs::path packed = file.parent_path() / "pack.json";
+  if (!fs::is_regular_file(packed)) return 0;
+  const ordered_json told = ordered_json::parse(read_file(packed), nullptr, false);
+  if (!told.is_object() || told.value("calibration", "") != name_of(Calibration::train)) return 0;
+  return told.value(ordered_json::json_pointer("/seconds/calibrate"), 0.0);
+}
+
+MakingSeconds making_seconds(const fs::path& file) { return {train_seconds_beside(file), counted_calibration_beside(file)}; }
+
 std::string table_of(const AuditReport& report) {
   std::string text;
   for (const TestResult& test : report.tests)
-    text += fmt::format("{:<4} {:<5} {:<44} {}\n", test.id, test.held ? "held" : "FAILS", test.property, test.detail);
+    text += fmt::format("{:<4} {:<5} {:>6.1f} s  {:<44} {}\n", test.id, test.held ? "held" : "FAILS", test.seconds,
+                        test.property, test.detail);
   return text + fmt::format("legal: {}\n", report.legal());
 }
 
@@ -83,9 +99,14 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
   input.context = {machine.executor.get(), &machine.queue.pool()};
   const double seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(scored_targets(scoring));
   input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(common.backend), queue); };
+  input.records_alone = [&](std::span<const uint16_t> stream) {
+    return records_alone(common, scoring, input.settings, stream, flags.common->data);
+  };
+  const MakingSeconds making = making_seconds(scoring.file);
   input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)),
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
-                   .train_seconds = train_seconds_beside(scoring.file),
+                   .train_seconds = making.train,
+                   .calibration_seconds = making.calibration,
                    .score_seconds = seconds,
                    .score_tokens = scored_targets(scoring)};
   input.probes = flags.probes;

@@ -56,7 +56,7 @@ CommandInfo info_of(const CLI::App& app, const std::string& path) {
                               .argument = arguments});
     }
   }
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
     info.commands.push_back(info_of(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name()));
   return info;
 }

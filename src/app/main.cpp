@@ -4,6 +4,7 @@
 
 #include "app/analyze.h"
 #include "app/command.h"
+#include "app/isolated.h"
 #include "base/error.h"
 #include "comm/launch.h"
 #include "recipe/spelling.h"
@@ -21,7 +22,8 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
     if (chosen.empty()) break;
     command = chosen.front();
   }
-  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
+    known.push_back(sub->get_name());
   for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
   return fmt::format("{}: not known here; the nearest is {}", unknown.front(), fairway::nearest(unknown.front(), known));
 }
@@ -58,9 +60,9 @@ int fail(const std::string& sentence, int status) {
 }  // namespace
 
 void fairway::app::add_commands(CLI::App& program) {
-  for (auto* add :
-       {add_run, add_train, add_score, add_audit, add_quantize, add_generate, add_data, add_recipes, add_weights, add_golden,
-        add_ops, add_bench, add_pack, add_compare, add_analyze, add_report, add_submission, add_doctor, add_help})
+  for (auto* add : {add_run,     add_train,   add_score,      add_audit,  add_quantize, add_generate, add_data,
+                    add_recipes, add_weights, add_golden,     add_ops,    add_bench,    add_pack,     add_compare,
+                    add_analyze, add_report,  add_submission, add_doctor, add_help,     add_isolated})
     add(program);
 }
 

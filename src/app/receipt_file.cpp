@@ -89,7 +89,11 @@ void require_receipt_of(const ordered_json& receipt, const std::string& path, co
 ordered_json tests_json(const AuditReport& report) {
   ordered_json tests = ordered_json::array();
   for (const TestResult& test : report.tests)
-    tests.push_back({{"id", test.id}, {"property", test.property}, {"held", test.held}, {"detail", test.detail}});
+    tests.push_back({{"id", test.id},
+                     {"property", test.property},
+                     {"held", test.held},
+                     {"detail", test.detail},
+                     {"seconds", test.seconds}});
   return tests;
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "audit/checks.h"
-#include "audit/isolation.h"
 #include "audit/negative_controls.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
@@ -45,6 +45,8 @@ ScoreSettings settings_for_slice(const ScoreSettings& settings, int64_t targets)
 
 namespace {
 
+double audit_clock() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 class Audit {
  public:
   Audit(const AuditInput& input, const AuditProgress& progress)
@@ -71,7 +73,9 @@ class Audit {
     if (progress_) progress_(what);
   }
   void note(const std::string& id, const std::string& property, const Finding& wrong, const std::string& held_detail) {
-    report_.tests.push_back({id, property, !wrong, wrong ? *wrong : held_detail});
+    const double now = audit_clock();
+    report_.tests.push_back({id, property, !wrong, wrong ? *wrong : held_detail, now - begun_});
+    begun_ = now;
     say(id);
   }
 
@@ -136,12 +140,12 @@ class Audit {
   void isolation() {
     Finding wrong;
     try {
-      const std::string hash = run_isolated([&] { return records_hash(runs_.run_on_threads(input_.stream, 1)); });
-      if (hash != records_hash(truth_)) wrong = "without files and network the records are others";
+      if (input_.records_alone(input_.stream) != records_hash(truth_))
+        wrong = "without files and network the records are others";
     } catch (const WorkError& error) {
       wrong = error.what();
     }
-    note("T7", "the artifact's bytes are all that is read", wrong, "same records in a process that can open nothing");
+    note("T7", "the artifact's bytes are all that is read", wrong, "same records from a fresh process that can open nothing");
   }
 
   void truncation() {
@@ -207,13 +211,15 @@ class Audit {
                           : fmt::format(", {} {:.0f} of {:.0f} s", what, value, kMostSeconds);
       held = held && value <= kMostSeconds;
     };
-    seconds("training", b.train_seconds);
+    const bool calibrated = b.calibration_seconds > 0 && b.train_seconds >= 0;
+    seconds(calibrated ? "training and calibration" : "training", b.train_seconds + (calibrated ? b.calibration_seconds : 0));
     seconds(fmt::format("scoring {} tokens", b.score_tokens), b.score_seconds);
     note("T11", "within the budgets", held ? Finding{} : Finding{detail}, detail);
   }
 
   const AuditInput& input_;
   const AuditProgress& progress_;
+  double begun_ = audit_clock();  // when the last test ended
   AuditRuns runs_;
   ScoreLedger truth_;
   AuditReport report_;
@@ -222,6 +228,7 @@ class Audit {
 }  // namespace
 
 AuditReport audit(const AuditInput& input, const AuditProgress& progress) {
+  FAIRWAY_ASSERT(input.records_alone, "an audit needs a process to score alone in");
   if (input.stream.size() < 2) throw InputError("the audit needs a stream of two tokens or more");
   return Audit(input, progress).run();
 }

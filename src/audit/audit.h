@@ -14,11 +14,13 @@ struct TestResult {
   std::string id, property;
   bool held = false;
   std::string detail;
+  double seconds = 0;  // that the test took
 };
 
 struct AuditBudgets {
   uint64_t artifact_bytes = 0, code_bytes = 0;  // both count (scoring spec §6.1)
   double train_seconds = -1;                    // unknown
+  double calibration_seconds = 0;               // that count as training: of calibration on training data
   double score_seconds = -1;                    // of so many tokens on this machine
   int64_t score_tokens = 0;
 };
@@ -32,6 +34,8 @@ struct AuditInput {
   std::span<const uint16_t> text;  // what the slice was cut from; T10 looks in it for documents
   ScoreContext context;
   std::function<std::unique_ptr<Executor>(Queue&)> make_executor;  // for runs on other numbers of threads
+  // T7: records_hash() of the stream's records, made by a process that can open nothing (isolation.h).
+  std::function<std::string(std::span<const uint16_t> stream)> records_alone;
   AuditBudgets budgets;
   int64_t probes = 8;    // random cuts; from 20 on every change is tried at every cut
   bool controls = true;  // T10: negative controls must fail

@@ -5,9 +5,6 @@
 
 #include <cmath>
 
-#include "audit/isolation.h"
-#include "base/file.h"
-
 namespace fairway {
 namespace {
 
@@ -62,12 +59,6 @@ TEST(Checks, PrefixesAreComparedBitForBit) {
   b.score(4, some(2, std::nextafter(1.0f, 2.0f)));
   EXPECT_FALSE(check_same_prefix(a, b, 4).has_value());
   EXPECT_TRUE(check_same_prefix(a, b, 5).has_value());
-}
-
-TEST(Isolation, ReturnsWhatTheWorkSaysAndLetsItOpenNothing) {
-  EXPECT_EQ(run_isolated([] { return std::string(10000, 'x'); }), std::string(10000, 'x'));
-  EXPECT_THROW(run_isolated([] { return read_file(FAIRWAY_SOURCE_DIR "/README.md"); }), WorkError);
-  EXPECT_NO_THROW(read_file(FAIRWAY_SOURCE_DIR "/README.md"));
 }
 
 }  // namespace
