@@ -38,9 +38,12 @@ HessianStore from_run(const CalibrationRequest& request, Queue& queue, std::vect
   return hessians;
 }
 
+data::ShardSet shards_of(const CalibrationRequest& request) {
+  return data::ShardSet::open_train(request.data.empty() ? request.source.folder / "data" : request.data);
+}
+
 HessianStore from_shards(const CalibrationRequest& request, const CalibrationModel& model, std::vector<std::string>& problems) {
-  const fs::path folder = request.data.empty() ? request.source.folder / "data" : request.data;
-  const data::ShardSet shards = data::ShardSet::open_train(folder);
+  const data::ShardSet shards = shards_of(request);
   data::Loader loader(shards, sampler_options(request.source.recipe), loader_options(request.source.recipe));
   return calibrate_train(model, loader, kTrainBatches, problems);
 }
@@ -61,11 +64,11 @@ CalibrationModel calibration_model(const CalibrationRequest& request, Machine& m
           comm};
 }
 
+int64_t moment_length(const Recipe& recipe) { return std::min(kMomentTokens, recipe.data.seq_len); }
+
 // The first tokens of the rows of training batches.
-std::vector<int32_t> training_text(const CalibrationRequest& request, int64_t length) {
-  const fs::path folder = request.data.empty() ? request.source.folder / "data" : request.data;
-  const data::ShardSet shards = data::ShardSet::open_train(folder);
-  data::Loader loader(shards, sampler_options(request.source.recipe), loader_options(request.source.recipe));
+std::vector<int32_t> training_text(const Recipe& recipe, const data::ShardSet& shards, int64_t length) {
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
   std::vector<int32_t> text;
   for (int64_t rows = 0; rows < kMomentSequences;) {
     const data::Batch& batch = loader.next();
@@ -84,10 +87,10 @@ TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, 
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
   const CalibrationModel model = calibration_model(request, machine, comm, line);
-  const int64_t length = std::min(kMomentTokens, recipe.data.seq_len);
+  const int64_t length = moment_length(recipe);
   const SelfCalibration own{.seed = static_cast<uint64_t>(recipe.train.seed)};
   const std::vector<int32_t> text = request.from == Calibration::train
-                                        ? training_text(request, length)
+                                        ? training_text(recipe, shards_of(request), length)
                                         : calibration_text(model, own, kMomentSequences, length + 1);
   return gradient_moments(model, text, length);
 }
@@ -107,6 +110,32 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
   }();
   for (const std::string& problem : problems) line.say(problem);
   return hessians;
+}
+
+bool wants_hessians(const QuantRecipe& quant) {
+  if (quant.rule == QuantRule::rtn) return false;
+  return quant.rule == QuantRule::gptq || quant.choice == ClipChoice::hessian || quant.scale == ScaleRule::hessian_sdclip;
+}
+
+double foresee_calibration(const Recipe& recipe, const ParamStore& weights, const data::ShardSet& shards, Machine& machine,
+                           Communicator& comm) {
+  constexpr double kMargin = 1.25;
+  if (recipe.quant.calibration != Calibration::train || !wants_hessians(recipe.quant)) return 0;
+  const CalibrationModel model{recipe, weights, {.looped = recipe.model.loop.count > 0}, *machine.executor, machine.queue,
+                               {},     comm};
+  const auto seconds_of = [&](int64_t batches_of_a_rank) {
+    const double begun = steady_seconds();
+    std::vector<std::string> problems;  // of weights that were not trained: said when they are
+    data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
+    calibrate_train(model, loader, batches_of_a_rank * comm.size(), problems);
+    return steady_seconds() - begun;
+  };
+  const double first = seconds_of(1), one = seconds_of(1), three = seconds_of(3);  // the first makes programs and graphs
+  const double batch = std::max(0.0, (three - one) / 2);
+  const int64_t more = (kTrainBatches + comm.size() - 1) / comm.size() - 1;
+  const double begun = steady_seconds();
+  gradient_moments(model, training_text(recipe, shards, moment_length(recipe)), moment_length(recipe));
+  return kMargin * (first + batch * static_cast<double>(more) + steady_seconds() - begun);
 }
 
 OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& trainer, const data::ShardSet& shards,

@@ -27,6 +27,13 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
 // Of the same source: training data, or else text of the model's own.
 TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
 
+bool wants_hessians(const QuantRecipe& quant);
+
+// Seconds that the run's calibration will take, as far as the rules count it as training: 0 unless it reads training data.
+// Measured by calibrating on a few batches. Every rank calls it; ranks share the work as they will then.
+double foresee_calibration(const Recipe& recipe, const ParamStore& weights, const data::ShardSet& shards, Machine& machine,
+                           Communicator& comm);
+
 inline constexpr const char* kHessianFile = "hessians.safetensors";  // in the run folder
 
 // Online calibration beside a training run, whose hooks it fills in; nothing when the recipe does not ask for it.

@@ -11,11 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool wants_hessians(const QuantRecipe& quant) {
-  if (quant.rule == QuantRule::rtn) return false;
-  return quant.rule == QuantRule::gptq || quant.choice == ClipChoice::hessian || quant.scale == ScaleRule::hessian_sdclip;
-}
-
 }  // namespace
 
 void add_quantizing_flags(CLI::App& command, QuantizingFlags& flags) {

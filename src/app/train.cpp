@@ -101,6 +101,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
       return 0.0;
     }
   };
+  options.counted_after = [&] { return foresee_calibration(recipe, trainer.params(), shards, machine, comm); };
   std::optional<OnlineBesideTraining> online;
   if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
   const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);

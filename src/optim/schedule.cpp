@@ -9,7 +9,17 @@ double Progress::fraction() const {
   return budget > 0 ? std::min(elapsed / budget, 1.0) : 1;
 }
 
-bool Progress::finished() const { return clock == ScheduleClock::steps ? step >= total_steps : elapsed >= budget; }
+bool Progress::finished() const {
+  if (clock == ScheduleClock::steps) return step >= total_steps;
+  return elapsed >= budget || (step > 0 && elapsed + next_step > budget);
+}
+
+// The longest of the last steps with a margin; what one slow step added fades over the next twenty or so.
+void Progress::took(double seconds) {
+  constexpr double kMargin = 1.25, kFading = 0.9;
+  elapsed += seconds;
+  next_step = std::max(kMargin * seconds, kFading * next_step);
+}
 
 double learning_rate_scale(const ScheduleRecipe& schedule, const Progress& at) {
   double scale = 1;

@@ -14,9 +14,12 @@ struct Progress {
   int64_t total_steps = 0;  // steps clock: how many there will be
   double elapsed = 0;       // time clock: seconds of training so far, validation not counted
   double budget = 0;        // time clock: seconds there are
+  double next_step = 0;     // time clock: seconds the next step may take, judged by those before it; 0: not known yet
 
   double fraction() const;  // 0 … 1 of the run
-  bool finished() const;    // asked after a step
+  // Asked after a step. By the clock a run ends before a step that may not fit into the budget; one step is made in any case.
+  bool finished() const;
+  void took(double seconds);  // a step: counts its time and foresees the next one's
 };
 
 double learning_rate_scale(const ScheduleRecipe&, const Progress&);

@@ -63,7 +63,9 @@ struct TrainRecipe {
     fields.key("emulated_world", self.emulated_world, Between{1, 1024},
                "ranks whose arithmetic is kept: data slices and gradient clipping are per emulated rank");
     fields.key("seconds", self.seconds, Between{0, 1e7}, "training budget by the clock (0 = no limit; steps must be given)");
-    fields.key("reserve_seconds", self.reserve_seconds, Between{0, 1e7}, "part of the budget kept for work after training");
+    fields.key("reserve_seconds", self.reserve_seconds, Between{0, 1e7},
+               "part of the budget kept for work after training; calibration on training data keeps more if it is measured to "
+               "need it");
     fields.key("steps", self.steps, Between{0, 1e12}, "optimizer steps; when given it replaces the clock (0 = by the clock)");
     fields.key("seed", self.seed, Between{0, 9007199254740992.0}, "seed of the initial weights");
     fields.key("validate_every", self.validate_every, Between{0, 1e12}, "steps between validations (0 = only at the end)");

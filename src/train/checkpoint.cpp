@@ -46,7 +46,11 @@ RunState load_file(const fs::path& path, Trainer& trainer, const std::string& re
   RunState state{.step = whole(file, "step"),
                  .stage = {whole(file, "looped") != 0, whole(file, "fake_quant") != 0},
                  .snapshots = whole(file, "snapshots")};
-  if (file.metadata().contains("elapsed_us")) state.elapsed = static_cast<double>(whole(file, "elapsed_us")) * 1e-6;
+  const auto seconds = [&](const char* key) {
+    return file.metadata().contains(key) ? static_cast<double>(whole(file, key)) * 1e-6 : 0;
+  };
+  state.elapsed = seconds("elapsed_us");
+  state.next_step = seconds("next_step_us");
   const auto hash = file.metadata().find("recipe"), sum = file.metadata().find("sha256");
   if (hash == file.metadata().end() || hash->second != recipe_hash) {
     throw InputError(path.string() + ": belongs to another recipe than this run's; resume with the same recipe and overrides");
@@ -95,7 +99,11 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
                                               {"fake_quant", state.stage.fake_quant ? "1" : "0"},
                                               {"snapshots", std::to_string(state.snapshots)},
                                               {"recipe", recipe_hash}};
-  if (keep_clock) metadata["elapsed_us"] = std::to_string(static_cast<int64_t>(state.elapsed * 1e6));
+  const auto keep_seconds = [&](const char* key, double seconds) {
+    if (keep_clock) metadata[key] = std::to_string(static_cast<int64_t>(seconds * 1e6));
+  };
+  keep_seconds("elapsed_us", state.elapsed);
+  keep_seconds("next_step_us", state.next_step);
   metadata["sha256"] = digest(tensors, metadata);
   save_safetensors(folder / "next.safetensors", tensors, metadata);
   promote_next(folder);

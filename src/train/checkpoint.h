@@ -11,9 +11,10 @@
 namespace fairway {
 
 struct RunState {
-  int64_t step = 0;    // steps done
-  double elapsed = 0;  // seconds of training
-  ModelStage stage;    // switches that were made
+  int64_t step = 0;      // steps done
+  double elapsed = 0;    // seconds of training
+  double next_step = 0;  // seconds the next step may take (Progress)
+  ModelStage stage;      // switches that were made
   int64_t snapshots = 0;
   std::vector<std::byte> loader;
 };

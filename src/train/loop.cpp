@@ -44,6 +44,7 @@ class Loop {
   TrainSummary steps_to_the_end();
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
+  void keep_free();
   void one_step();
   Progress ahead() const;
   void switch_stages(double scale, const Progress& now);
@@ -92,6 +93,7 @@ void Loop::begin(ThreadPool& pool) {
       loader_.restore(state->loader);
       recorded = folder_.cut_back(state->step);
       progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
+      progress_.next_step = state->next_step;
       progress_.elapsed = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
       teller_.say(fmt::format("resuming after step {}", state->step));
       resumed = true;
@@ -101,9 +103,23 @@ void Loop::begin(ThreadPool& pool) {
   }
   folder_.open_records();
   if (!resumed) teller_.settings(hash_, options_.seed);
+  keep_free();
   note_peak();
   startup_ = steady_seconds() - options_.started;
   saved_at_ = steady_seconds();
+}
+
+void Loop::keep_free() {
+  if (by_steps() || !options_.counted_after) return;
+  const double after = agree(comm_, {.elapsed = options_.counted_after()}).elapsed;
+  if (after <= recipe_.train.reserve_seconds) return;
+  progress_.budget = recipe_.train.seconds - after;
+  if (progress_.budget <= 0)
+    throw InputError(
+        fmt::format("train.seconds = {}: calibration on training data, which counts, takes {:.1f} s of them as "
+                    "measured and leaves nothing to train in; give more seconds or quant.calibration = \"self\"",
+                    recipe_.train.seconds, after));
+  teller_.keeps_free(after);
 }
 
 TrainSummary Loop::run(ThreadPool& pool) {
@@ -184,7 +200,7 @@ void Loop::tell_oldest() {
   const StepRecord record = pending_.front();
   pending_.pop_front();
   mark_ = now;
-  progress_.elapsed += seconds;
+  progress_.took(seconds);
   last_loss_ = record.loss;
   teller_.step(record, progress_, seconds, loader_.waited_seconds(), progress_.finished() && pending_.empty());
 }
@@ -220,8 +236,10 @@ void Loop::one_step() {
 
 // The clock is rank 0's; with it every rank comes to the same learning rates, stages and end.
 Verdict Loop::verdict(bool stop) {
-  const Verdict agreed = agree(comm_, {.elapsed = progress_.elapsed, .stop = stop, .checkpoint = checkpoint_due()});
+  const Verdict agreed = agree(
+      comm_, {.elapsed = progress_.elapsed, .next_step = progress_.next_step, .stop = stop, .checkpoint = checkpoint_due()});
   progress_.elapsed = agreed.elapsed;
+  progress_.next_step = agreed.next_step;
   return agreed;
 }
 
@@ -238,7 +256,12 @@ void Loop::checkpoint() {
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
   trainer_.optimizer().gather_state(trainer_.executor());
-  const RunState state{progress_.step, progress_.elapsed, stage_, trainer_.averager().snapshots(), loader_.save()};
+  const RunState state{.step = progress_.step,
+                       .elapsed = progress_.elapsed,
+                       .next_step = progress_.next_step,
+                       .stage = stage_,
+                       .snapshots = trainer_.averager().snapshots(),
+                       .loader = loader_.save()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
   saved_step_ = progress_.step;
   saved_at_ = steady_seconds();

@@ -25,6 +25,10 @@ struct TrainOptions {
   std::function<double()>
       measure_peak;    // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
   double started = 0;  // steady-clock seconds when the process began
+  // Foresees, by measuring, the seconds of work after training that the rules count as training (calibration on its data). The
+  // clock keeps them free, or train.reserve_seconds where that is more. May be empty; asked once the weights are there, and
+  // rank 0's answer counts.
+  std::function<double()> counted_after;
   std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact; may be empty
   Validator validate;                                                // may be empty: no held-out data
   // Work on the side, each may be empty: after every step, inside of its time; and before a checkpoint is written.

@@ -9,7 +9,7 @@ namespace {
 struct Header {
   int64_t found = 0, step = 0, snapshots = 0, loader_bytes = 0;
   int64_t looped = 0, fake_quant = 0;
-  double elapsed = 0;
+  double elapsed = 0, next_step = 0;
 };
 
 template <class T>
@@ -32,12 +32,14 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
               static_cast<int64_t>(state->loader.size()),
               state->stage.looped,
               state->stage.fake_quant,
-              state->elapsed};
+              state->elapsed,
+              state->next_step};
   comm.broadcast(bytes_of(&header, 1));
   if (header.found == 0) return std::nullopt;
   if (!state) {
     state = RunState{.step = header.step,
                      .elapsed = header.elapsed,
+                     .next_step = header.next_step,
                      .stage = {header.looped != 0, header.fake_quant != 0},
                      .snapshots = header.snapshots};
     state->loader.resize(static_cast<size_t>(header.loader_bytes));
@@ -53,9 +55,10 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
 
 Verdict agree(Communicator& comm, const Verdict& mine) {
   if (comm.size() == 1) return mine;
-  std::array<double, 3> told{comm.root() ? mine.elapsed : 0, mine.stop ? 1.0 : 0, comm.root() && mine.checkpoint ? 1.0 : 0};
+  const double root = comm.root() ? 1 : 0;
+  std::array<double, 4> told{root * mine.elapsed, root * mine.next_step, mine.stop ? 1.0 : 0, mine.checkpoint ? root : 0};
   comm.all_reduce(told);
-  return {.elapsed = told[0], .stop = told[1] > 0, .checkpoint = told[2] > 0};
+  return {.elapsed = told[0], .next_step = told[1], .stop = told[2] > 0, .checkpoint = told[3] > 0};
 }
 
 }  // namespace fairway

@@ -10,8 +10,9 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
 
 // What rank 0 decides after a step, since clocks differ; a signal to any rank counts for all.
 struct Verdict {
-  double elapsed = 0;  // seconds of training
-  bool stop = false;   // a signal asks to save and end
+  double elapsed = 0;    // seconds of training
+  double next_step = 0;  // seconds the next step may take
+  bool stop = false;     // a signal asks to save and end
   bool checkpoint = false;
 };
 Verdict agree(Communicator& comm, const Verdict& mine);

@@ -29,6 +29,12 @@ void Teller::settings(const std::string& recipe_hash, uint64_t seed) {
   folder_.log(fmt::format("seed:{}", seed));
 }
 
+void Teller::keeps_free(double seconds) {
+  const std::string text = fmt::format("{:.2f} s of the clock are kept for calibration on training data, as measured", seconds);
+  folder_.log("reserve: " + text);
+  line_.say(text);
+}
+
 void Teller::step(const StepRecord& record, const Progress& progress, double seconds, double waited, bool last) {
   const auto tokens = static_cast<double>(recipe_.train.batch_tokens);
   tokens_done_ += tokens;
@@ -82,6 +88,9 @@ void Teller::validated(const Progress& progress, const Validation& v, bool final
 void Teller::stopped_by_clock(const Progress& progress) {
   folder_.log(fmt::format("stopping_early: wallclock_cap train_time:{:.0f}ms step:{}", progress.elapsed * 1e3,
                           position(progress, progress.step)));
+  if (progress.elapsed > progress.budget)
+    line_.say(fmt::format("training took {:.3f} s of {:.3f}: the last step was longer than those before it", progress.elapsed,
+                          progress.budget));
 }
 
 void Teller::averaged(const std::string& name) { folder_.log(fmt::format("{0}:applying {0} weights", name)); }

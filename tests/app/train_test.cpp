@@ -17,7 +17,8 @@ TEST(TimedRun, EndsWithTheClockInItsLastStage) {
   const auto begun = std::chrono::steady_clock::now();
   const json result = run_json(train_smoke(scratch / "data", scratch / "run", {"--seconds", "3", "--threads", "1"}));
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  EXPECT_GE(result["train_seconds"].get<double>(), 3.0);
+  EXPECT_LE(result["train_seconds"].get<double>(), 3.0) << "the budget holds to the last step";
+  EXPECT_GE(result["train_seconds"].get<double>(), 2.0);
   EXPECT_LT(wall, 60);
   const std::vector<json> lines = json_lines(scratch / "run" / "metrics.jsonl");
   ASSERT_GE(lines.size(), 4U);

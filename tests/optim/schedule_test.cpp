@@ -19,6 +19,44 @@ TEST(Progress, FractionAndEndBySteps) {
   EXPECT_TRUE(at_step(40, 40).finished());
 }
 
+TEST(Progress, AStepThatMayNotFitIsNotBegun) {
+  Progress at = at_time(0, 10, 0);
+  at.took(4);  // the next one is taken to need 5
+  at.step = 1;
+  EXPECT_FALSE(at.finished());
+  at.took(4);
+  at.step = 2;
+  EXPECT_TRUE(at.finished());
+  EXPECT_LE(at.elapsed, at.budget);
+}
+
+TEST(Progress, NoLengthOfStepsEndsPastTheBudget) {
+  for (const double step : {0.01, 0.37, 1.0, 3.3, 9.9}) {
+    Progress at = at_time(0, 10, 0);
+    while (!at.finished()) {
+      at.took(step * (at.step % 7 == 3 ? 1.2 : 1.0));
+      ++at.step;
+    }
+    EXPECT_LE(at.elapsed, at.budget) << step;
+    EXPECT_GE(at.elapsed, at.budget - 2.5 * step) << step << ": time was left unused";
+  }
+}
+
+TEST(Progress, OneSlowStepIsForgotten) {
+  Progress at = at_time(0, 1000, 0);
+  at.took(30);
+  for (at.step = 1; at.step < 60; ++at.step) at.took(1);
+  EXPECT_LT(at.next_step, 1.3);
+}
+
+TEST(Progress, AStepLongerThanTheBudgetIsMadeOnce) {
+  Progress at = at_time(0, 1, 0);
+  EXPECT_FALSE(at.finished());
+  at.took(5);
+  at.step = 1;
+  EXPECT_TRUE(at.finished());
+}
+
 TEST(Progress, FractionAndEndByTime) {
   EXPECT_EQ(at_time(0, 600, 0).fraction(), 0);
   EXPECT_EQ(at_time(150, 600, 9).fraction(), 0.25);
