@@ -46,7 +46,10 @@ std::vector<std::string> expanded(const std::string& name) {
   if (!content.is_object() || !content.contains("seeds") || !content["seeds"].is_array())
     throw InputError(ledger.string() + ": is not the ledger that `fairway run --seeds` writes");
   std::vector<std::string> out;
-  for (const json& seed : content["seeds"]) out.push_back((fs::path(name) / ("seed" + seed.dump())).string());
+  for (const json& seed : content["seeds"]) {
+    if (!seed.is_number_unsigned()) throw InputError(ledger.string() + ": " + seed.dump() + " under \"seeds\" is no seed");
+    out.push_back((fs::path(name) / ("seed" + seed.dump())).string());
+  }
   return out;
 }
 

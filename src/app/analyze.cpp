@@ -16,6 +16,7 @@
 #include "base/progress_line.h"
 #include "base/sha256.h"
 #include "base/signals.h"
+#include "base/writer_lock.h"
 #include "recipe/spelling.h"
 
 namespace fairway::app {
@@ -174,7 +175,11 @@ int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
   Analyzer analyzer(common, flags, flags.words.back());
   fs::path out = flags.out;
   if (out.empty() && !analyzer.source().folder.empty()) out = analyzer.source().folder / "analysis.json";
-  if (!out.empty()) require_place_for_file(out);
+  std::optional<WriterLock> lock;
+  if (!out.empty()) {
+    require_place_for_file(out);
+    lock.emplace(WriterLock::of_file(out));
+  }
   if (what != std::vector<std::string>{"svd"}) analyzer.open_tokens();
   ordered_json record = begun_record(out, analyzer.digest()), result{{"weights", analyzer.digest()}};
   std::string text;

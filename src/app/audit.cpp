@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress_line.h"
+#include "base/writer_lock.h"
 
 namespace fairway::app {
 namespace {
@@ -122,7 +123,12 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   if (flags.common->from.empty() || flags.common->data.empty())
     throw InputError("audit: give FILE and --data, or --verify RECEIPT");
   ordered_json receipt;
-  if (!flags.receipt.empty()) receipt = read_receipt(flags.receipt);
+  std::optional<WriterLock> lock;
+  if (!flags.receipt.empty()) {
+    receipt = read_receipt(flags.receipt);  // first: a name that is none gets no lock beside it
+    lock.emplace(WriterLock::of_file(flags.receipt));
+    receipt = read_receipt(flags.receipt);
+  }
   const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
   if (!receipt.is_null())
     reading_receipt(flags.receipt, [&] { require_receipt_of(receipt, flags.receipt, *scoring, *flags.common); });

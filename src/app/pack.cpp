@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress_line.h"
+#include "base/writer_lock.h"
 #include "score/eval_model.h"
 
 namespace fairway::app {
@@ -90,6 +91,9 @@ int run_pack(CommonFlags common, PackFlags flags) {
     flags.out = (source.folder / "model.fwy").string();
   }
   require_place_for_file(flags.out);
+  std::optional<WriterLock> artifact_lock, run_lock;  // the run's folder gets pack.json
+  if (comm.root()) artifact_lock.emplace(WriterLock::of_file(flags.out));
+  if (comm.root() && !source.folder.empty()) run_lock.emplace(WriterLock::of_folder(source.folder));
   const uint64_t budget = flags.budget > 0 ? flags.budget : kChallengeBytes - std::min(counted_code(), kChallengeBytes - 1);
   const CodecChoice codec = codec_choice(flags.codec);
   Machine machine(common);

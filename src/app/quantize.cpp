@@ -8,6 +8,7 @@
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/progress_line.h"
+#include "base/writer_lock.h"
 #include "recipe/spelling.h"
 #include "score/eval_model.h"
 
@@ -47,7 +48,11 @@ void save_quantized(const QuantizingFlags& flags, const WeightSource& source, Qu
 int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
   Communicator& comm = meet_ranks(common);
   const double begun = steady_seconds();
-  if (!flags.out.empty()) require_place_for_file(flags.out);
+  std::optional<WriterLock> lock;
+  if (!flags.out.empty()) {
+    require_place_for_file(flags.out);
+    if (comm.root()) lock.emplace(WriterLock::of_file(flags.out));
+  }
   const WeightSource source = open_quantizing(flags);
   Machine machine(common);
   ProgressLine line(common.quiet);

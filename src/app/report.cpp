@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/signals.h"
+#include "base/writer_lock.h"
 #include "report/page.h"
 #include "report/serve.h"
 #include "report/tensorboard.h"
@@ -45,6 +46,7 @@ int run_report(const CommonFlags& common, const ReportFlags& flags) {
   if (flags.serve) return serve_runs(common, flags, folders);
   const fs::path path = flags.out.empty() ? folders.front() / "report.html" : fs::path(flags.out);
   const std::string page = report_page(data);
+  const WriterLock lock = WriterLock::of_file(path);
   write_file_atomic(path, page);
   nlohmann::ordered_json result{{"path", path.string()}, {"bytes", page.size()}};
   std::string text = fmt::format("{} ({} bytes)\n", path.string(), page.size());

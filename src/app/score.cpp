@@ -6,6 +6,7 @@
 #include "app/scoring.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/writer_lock.h"
 
 namespace fairway::app {
 namespace {
@@ -80,7 +81,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
   }
   if (!comm.root()) return 0;
   if (!flags.out.empty())
-    write_file_atomic(folder_for(flags.out) / "ladder.json", ordered_json{{"ladder", rungs}}.dump(2) + "\n");
+    write_file_atomic(fs::path(flags.out) / "ladder.json", ordered_json{{"ladder", rungs}}.dump(2) + "\n");
   print_result(common, {{"ladder", rungs}}, text);
   return 0;
 }
@@ -88,6 +89,11 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
 int run_score(CommonFlags common, const ScoreFlags& flags) {
   Communicator& comm = meet_ranks(common);
   const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
+  std::vector<WriterLock> locks;  // of the receipt too, which an audit changes
+  if (comm.root() && !flags.out.empty()) {
+    locks.push_back(WriterLock::of_folder(folder_for(flags.out)));
+    locks.push_back(WriterLock::of_file(fs::path(flags.out) / "receipt.json"));
+  }
   Machine machine(common);
   if (flags.ladder) return run_ladder(common, flags, *scoring, machine, comm);
   require_time(*scoring, flags.seconds, machine, comm);
@@ -95,7 +101,7 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
   if (!comm.root()) return 0;
   const ordered_json result = score_json(*scoring, scoring->settings, run);
   if (!flags.out.empty()) {
-    const fs::path folder = folder_for(flags.out);
+    const fs::path folder = flags.out;
     write_file_atomic(folder / "score.json", result.dump(2) + "\n");
     write_receipt(folder / "receipt.json", make_receipt(*scoring, *flags.common, run));
   }

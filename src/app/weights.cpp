@@ -10,6 +10,7 @@
 #include "artifact/interchange.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/writer_lock.h"
 #include "params/param_store.h"
 
 namespace fairway::app {
@@ -32,6 +33,7 @@ std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
 
 int export_weights(const CommonFlags& flags, const std::string& from, const std::string& recipe, const std::string& out) {
   require_place_for_file(out);
+  const WriterLock lock = WriterLock::of_file(out);
   const WeightSource source = open_weights(from, recipe, {});
   const std::vector<NamedTensor> tensors = interchange_tensors(source);
   save_safetensors(out, tensors, source.weights.metadata());
@@ -42,10 +44,11 @@ int export_weights(const CommonFlags& flags, const std::string& from, const std:
 int import_weights(const CommonFlags& flags, const std::string& file, const std::string& recipe, const std::string& out) {
   const WeightSource source = open_weights(file, recipe, {});
   const std::vector<NamedTensor> tensors = interchange_tensors(source);
-  if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": holds a run already");
   std::error_code error;
   fs::create_directories(out, error);
   if (error) throw InputError("--out " + out + ": cannot be made (" + error.message() + ")");
+  const WriterLock lock = WriterLock::of_folder(out);
+  if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": holds a run already");
   write_file_atomic(fs::path(out) / "recipe.toml", to_toml(source.recipe));
   save_safetensors(fs::path(out) / "averaged.safetensors", tensors, source.weights.metadata());
   print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));

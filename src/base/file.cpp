@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -18,15 +20,57 @@ namespace {
   throw WorkError(fmt::format("{}: cannot {}: {}", path.string(), doing, std::strerror(errno)));
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
 void sync_folder_of(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  const std::filesystem::path folder = folder_of(path);
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;  // the rename is done; only its durability is weaker
   ::fsync(fd);
   ::close(fd);
 }
 
+constexpr std::string_view kTemporaryEnd = ".partial";
+constexpr int kMostAttempts = 1000;
+constexpr size_t kMostOfName = 200;  // bytes; what is added must fit into a name too
+
+std::string temporary_start(const std::filesystem::path& path) {
+  return "." + path.filename().string().substr(0, kMostOfName) + ".";
+}
+
+// A living writer holds a lock on its temporary file; what can be locked was left by one that was killed.
+void remove_abandoned(const std::filesystem::path& path) {
+  const std::string start = temporary_start(path);
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder_of(path), error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(kTemporaryEnd)) continue;
+    const int fd = ::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) continue;
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+      ::unlink(entry->path().c_str());
+    ::close(fd);
+  }
+}
+
+// Locked and still named: remove_abandoned may have come between its creation and its lock. Where the file system has no locks,
+// nobody can take it for abandoned either.
+bool keeps_name(int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 }  // namespace
+
+bool is_bare_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
 
 InputFile::InputFile(const std::filesystem::path& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (fd_ < 0) throw InputError(fmt::format("{}: cannot open for reading: {}", path.string(), std::strerror(errno)));
@@ -73,9 +117,18 @@ size_t InputFile::read_at(void* out, size_t bytes, uint64_t offset) const {
   return done;
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path.string() + ".partial") {
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail_write(temporary_, "create it");
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  static std::atomic<uint64_t> made{0};
+  remove_abandoned(path);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    temporary_ = folder_of(path) / fmt::format("{}{}.{}{}", temporary_start(path), ::getpid(), made++, kTemporaryEnd);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd_ < 0 && errno == EEXIST) continue;  // of a writer elsewhere that has our process id
+    if (fd_ < 0) fail_write(path_, "create a file beside it");
+    if (keeps_name(fd_)) return;
+    ::close(std::exchange(fd_, -1));
+  }
+  throw WorkError(path.string() + ": no file beside it stays there");
 }
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
@@ -90,7 +143,7 @@ void AtomicFile::write(const void* data, size_t bytes) {
   while (bytes > 0) {
     const ssize_t put = ::write(fd_, from, bytes);
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) fail_write(temporary_, "write");
+    if (put <= 0) fail_write(path_, "write");
     from += put;
     bytes -= static_cast<size_t>(put);
   }
@@ -101,7 +154,7 @@ void AtomicFile::write_at(const void* data, size_t bytes, uint64_t offset) {
   while (bytes > 0) {
     const ssize_t put = ::pwrite(fd_, from, bytes, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) fail_write(temporary_, "write");
+    if (put <= 0) fail_write(path_, "write");
     from += put;
     offset += static_cast<uint64_t>(put);
     bytes -= static_cast<size_t>(put);
@@ -109,14 +162,9 @@ void AtomicFile::write_at(const void* data, size_t bytes, uint64_t offset) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(fd_) != 0) fail_write(temporary_, "sync it to disk");
-  if (::close(std::exchange(fd_, -1)) != 0) fail_write(temporary_, "close it");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(temporary_.c_str());
-    errno = reason;
-    fail_write(path_, "rename its temporary file");
-  }
+  if (::fsync(fd_) != 0) fail_write(path_, "sync it to disk");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, "rename its temporary file");
+  ::close(std::exchange(fd_, -1));  // after the rename: without its lock the file would seem abandoned
   sync_folder_of(path_);
 }
 

@@ -28,8 +28,9 @@ class InputFile {
   int fd_ = -1;
 };
 
-// Writes beside `path` under a temporary name; commit() syncs and renames. Without commit nothing of it stays.
-// Failures (full disk, no permission) are WorkErrors naming the path.
+// Writes beside `path` under a temporary name of its own, which nobody else writes to and no link leads away from; commit()
+// syncs and renames. Without commit nothing of it stays, and what a killed process left is removed by the next writer of
+// `path`. Failures (full disk, no permission) are WorkErrors naming the path.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -45,6 +46,9 @@ class AtomicFile {
   std::filesystem::path path_, temporary_;
   int fd_ = -1;
 };
+
+// A name that stays in its folder: not empty, ".", ".." or a path. Lists of files in a folder may hold only such.
+bool is_bare_name(std::string_view name);
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 32);
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);

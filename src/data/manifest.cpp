@@ -33,6 +33,9 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
     for (const auto& shard : json.at("shards"))
       manifest.shards.push_back(
           {shard.at("name").get<std::string>(), shard.at("tokens").get<uint64_t>(), shard.at("sha256").get<std::string>()});
+    for (const ManifestShard& shard : manifest.shards)
+      if (!is_bare_name(shard.name))
+        throw InputError(fmt::format("{}: the shard \"{}\" is not the bare name of a file in its folder", name, shard.name));
     return manifest;
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: not a manifest of shards: {}", name, error.what()));

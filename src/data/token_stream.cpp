@@ -20,7 +20,7 @@ namespace {
 
 // Opens for appending with exactly `bytes` kept of what was there.
 int open_at(const std::filesystem::path& path, uint64_t bytes) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) fail(path, "create it");
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0 || ::lseek(fd, 0, SEEK_END) < 0) fail(path, "set its length");
   return fd;

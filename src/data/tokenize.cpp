@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/writer_lock.h"
 #include "data/documents.h"
 #include "data/manifest.h"
 #include "data/ordered_pipeline.h"
@@ -267,6 +268,7 @@ TokenizeResult tokenize(const TokenizeOptions& options) {
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
   if (error) throw WorkError(fmt::format("{}: cannot make this folder: {}", options.out.string(), error.message()));
+  const WriterLock lock = WriterLock::of_folder(options.out);
   const auto earlier = read_manifest(options.out);
   Manifest manifest = earlier.value_or(Manifest{});
   const bool both = !options.inputs.empty() && options.validation.has_value();

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/writer_lock.h"
 #include "data/documents.h"
 #include "data/tools.h"
 #include "tokenizer/case_ops.h"
@@ -13,6 +14,9 @@ namespace fairway::data {
 
 TrainTokenizerResult train_tokenizer(const TrainTokenizerOptions& options) {
   if (options.inputs.empty()) throw InputError("no text was given to train a tokenizer on");
+  std::error_code ignored;
+  if (options.out.has_parent_path()) std::filesystem::create_directories(options.out.parent_path(), ignored);
+  const WriterLock lock = WriterLock::of_file(options.out);
   TrainTokenizerResult result;
   size_t file = 0;
   std::unique_ptr<DocumentReader> reader;
@@ -37,8 +41,6 @@ TrainTokenizerResult train_tokenizer(const TrainTokenizerOptions& options) {
   bpe.vocab = options.vocab;
   if (options.case_ops) bpe.user_symbols.assign(kCaseOps.begin(), kCaseOps.end());
   const Tokenizer tokenizer = Tokenizer::from_bytes(train_bpe(next, bpe), options.out.string());
-  std::error_code ignored;
-  if (options.out.has_parent_path()) std::filesystem::create_directories(options.out.parent_path(), ignored);
   write_file_atomic(options.out, tokenizer.bytes());
   result.vocab = tokenizer.vocab();
   result.sha256 = tokenizer.sha256();

@@ -1,12 +1,5 @@
 #include "pipeline/ledger.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/file.h"
 
@@ -33,23 +26,11 @@ Ledger::Ledger(const fs::path& folder, const std::string& kind) : path_(folder /
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw InputError("--out " + folder.string() + ": cannot be made (" + error.message() + ")");
-  lock_ = open((folder / ("." + kind + ".lock")).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw InputError("--out " + folder.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
-    throw InputError("--out " + folder.string() + ": another `fairway run` works there");
-  }
-  try {
-    content_ = read_ledger(folder, kind);
-  } catch (...) {
-    close(lock_);
-    throw;
-  }
+  lock_.emplace(WriterLock::of_folder(folder));
+  content_ = read_ledger(folder, kind);
   begun_ = content_.is_object();
   if (!begun_) content_ = {{"ledger", kind}};
 }
-
-Ledger::~Ledger() { close(lock_); }
 
 void Ledger::save() {
   write_file_atomic(path_, content_.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");

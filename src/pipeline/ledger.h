@@ -4,7 +4,10 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+
+#include "base/writer_lock.h"
 
 namespace fairway::pipeline {
 
@@ -13,8 +16,6 @@ class Ledger {
   // Makes the folder and reads what the ledger holds. InputError when another process holds it, the folder cannot be made, or
   // the file is no ledger of this `kind`.
   Ledger(const std::filesystem::path& folder, const std::string& kind);
-  ~Ledger();
-  Ledger(const Ledger&) = delete;
 
   bool begun() const { return begun_; }  // the file was there
   nlohmann::ordered_json& content() { return content_; }
@@ -25,7 +26,7 @@ class Ledger {
   std::filesystem::path path_;
   nlohmann::ordered_json content_;
   bool begun_ = false;
-  int lock_ = -1;
+  std::optional<WriterLock> lock_;
 };
 
 // "run" lies in run.json; nothing when the folder has no such ledger.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/writer_lock.h"
 
 namespace fairway {
 namespace {
@@ -110,6 +111,7 @@ fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
   }
   fs::create_directories(folder);
   fs::path path = folder / "events.out.tfevents.0.fairway";
+  const WriterLock lock = WriterLock::of_file(path);
   write_file_atomic(path, events.bytes());
   return path;
 }

@@ -61,6 +61,10 @@ void Checker::check_seed_list() {
   std::set<std::string> distinct;
   if (submission_.contains("seeds") && submission_["seeds"].is_array()) {
     for (const json& seed : submission_["seeds"]) {
+      if (!seed.is_number_unsigned()) {  // it becomes a part of file names
+        wrong("submission.json", seed.dump() + " under \"seeds\" is no seed");
+        continue;
+      }
       seeds_.push_back(seed.dump());
       if (!distinct.insert(seed.dump()).second) wrong("submission.json", "seed " + seed.dump() + " is there twice");
     }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/writer_lock.h"
 
 namespace fairway::submission {
 namespace {
@@ -50,10 +51,13 @@ ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, c
   if (fs::exists(out)) throw InputError("--out " + out.string() + ": is there already; choose another folder or remove it");
   fs::path whole = fs::absolute(out).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();  // "folder/"
-  const fs::path making = whole.parent_path() / fmt::format(".{}.{}", whole.filename().string(), getpid());
   std::error_code error;
+  fs::create_directories(whole.parent_path(), error);
+  if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
+  const WriterLock lock = WriterLock::of_file(whole);
+  const fs::path making = whole.parent_path() / fmt::format(".{}.{}", whole.filename().string(), getpid());
   fs::remove_all(making, error);
-  fs::create_directories(making, error);
+  fs::create_directory(making, error);
   if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
   ordered_json submission = submission_json(runs, about, sources);
   try {

@@ -1,9 +1,6 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -74,21 +71,12 @@ void open_append(std::ofstream& out, const fs::path& path) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) : fd_(open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-  if (fd_ < 0) throw InputError("--out " + folder.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  close(fd_);
-  throw InputError("--out " + folder.string() + ": another process is training there");
-}
-
-FolderLock::~FolderLock() { close(fd_); }
-
 RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw InputError("--out " + path.string() + ": cannot be made (" + error.message() + ")");
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
-  lock_.emplace(path);
+  lock_.emplace(WriterLock::of_folder(path));
   const fs::path recipe_file = path / "recipe.toml";
   if (!resume && (fs::exists(recipe_file) || fs::exists(checkpoints()))) {
     throw InputError("--out " + path.string() +

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/writer_lock.h"
 #include "recipe/recipe.h"
 
 namespace fairway {
@@ -15,17 +16,6 @@ struct StepRecord {
   int64_t step = 0;  // counted from 1
   double loss = 0, gradient_norm = 0, learning_rate_scale = 0, momentum = 0;
   bool looped = false, fake_quant = false;
-};
-
-// Held while a process trains in a folder.
-class FolderLock {
- public:
-  explicit FolderLock(const std::filesystem::path& folder);  // InputError when it cannot be written or is in use
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-
- private:
-  int fd_ = -1;
 };
 
 class RunFolder {
@@ -51,7 +41,7 @@ class RunFolder {
   bool writes() const { return lock_.has_value(); }
 
   std::filesystem::path path_;
-  std::optional<FolderLock> lock_;
+  std::optional<WriterLock> lock_;
   std::ofstream metrics_, timing_, log_;
 };
 
