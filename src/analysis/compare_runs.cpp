@@ -11,6 +11,7 @@
 #include "analysis/published.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway {
 namespace {
@@ -42,7 +43,7 @@ std::optional<int64_t> seed_of(const fs::path& folder) {
 std::vector<std::string> expanded(const std::string& name) {
   const fs::path ledger = fs::path(name) / "seeds.json";
   if (!fs::is_directory(name) || !fs::exists(ledger)) return {name};
-  const json content = json::parse(read_file(ledger), nullptr, false);
+  const json content = parse_json_or_discard(read_file(ledger), ledger.string());
   if (!content.is_object() || !content.contains("seeds") || !content["seeds"].is_array())
     throw InputError(ledger.string() + ": is not the ledger that `fairway run --seeds` writes");
   std::vector<std::string> out;
@@ -108,7 +109,7 @@ SeedScores read_scores(const std::vector<std::string>& names) {
   }
   for (const std::string& name : all) {
     const fs::path path = fs::is_directory(name) ? fs::path(name) / "score.json" : fs::path(name);
-    const json record = json::parse(read_file(path), nullptr, false);
+    const json record = parse_json_or_discard(read_file(path), path.string());
     scores.nats.push_back(finite_number(record, "val_loss", path));
     scores.bpb.push_back(finite_number(record, "val_bpb", path));
     if (const auto seed = fs::is_directory(name) ? seed_of(name) : std::nullopt) scores.seeds.push_back(*seed);

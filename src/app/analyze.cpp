@@ -13,6 +13,7 @@
 #include "app/weights.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress_line.h"
 #include "base/sha256.h"
 #include "base/signals.h"
@@ -159,7 +160,7 @@ class Analyzer {
 // What an earlier call found about the same weights stays.
 ordered_json begun_record(const fs::path& out, const std::string& digest) {
   if (!out.empty() && fs::exists(out)) {
-    ordered_json record = ordered_json::parse(read_file(out), nullptr, false);
+    ordered_json record = parse_json_or_discard<ordered_json>(read_file(out), out.string());
     if (record.is_object() && record.value("weights", "") == digest) return record;
   }
   return {{"weights", digest}};

@@ -8,6 +8,7 @@
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
 
@@ -39,7 +40,7 @@ double train_seconds_beside(const fs::path& file) {
   std::string text = read_file(timing, kMostBytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const size_t line = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-  const ordered_json last = ordered_json::parse(text.substr(line), nullptr, false);
+  const ordered_json last = parse_json_or_discard<ordered_json>(text.substr(line), timing.string());
   if (!last.is_object() || !last.contains("train_seconds") || !last.at("train_seconds").is_number()) return -1;
   return last.at("train_seconds").get<double>();
 }

@@ -5,6 +5,7 @@
 #include "app/pack_bench.h"
 #include "app/quantize_bench.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "bench/gemm_bench.h"
 #include "bench/step_bench.h"
 #include "data/bench_loader.h"
@@ -37,7 +38,7 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
   const bench::StepBench b =
       bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
   const Peaks peaks{peak, machine.executor->peak_bytes()};
-  const auto ops = nlohmann::ordered_json::parse(op_table_json(b.ops, peaks));
+  const auto ops = parse_json<nlohmann::ordered_json>(op_table_json(b.ops, peaks), "the table of ops");
   const std::string table = print_op_table(b.ops, b.passes.median, peaks);
   const double rate = b.tokens / b.step.median, light = b.flops / b.step.median / peak;
   print_result(

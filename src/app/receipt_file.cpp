@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "data/shard.h"
 
@@ -108,7 +109,7 @@ void write_receipt(const fs::path& path, ordered_json receipt) {
 
 ordered_json read_receipt(const fs::path& path) {
   constexpr uint64_t kMostBytes = 1 << 24;
-  ordered_json receipt = ordered_json::parse(read_file(path, kMostBytes), nullptr, false);
+  ordered_json receipt = parse_json_or_discard<ordered_json>(read_file(path, kMostBytes), path.string());
   if (!receipt.is_object() || receipt.value("receipt", 0) != 1 || !receipt.contains(kSeal))
     throw InputError(path.string() + ": no receipt; expected what `fairway score --out` writes");
   if (receipt.at(kSeal) != seal_of(receipt)) throw InputError(path.string() + ": was changed after it was written");

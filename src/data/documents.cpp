@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "tokenizer/model_file.h"
 
 namespace fairway::data {
@@ -138,15 +139,11 @@ void DocumentReader::decode(Record& record) const {
       throw InputError(fmt::format("{}: the document at line {} is not valid UTF-8", path_.string(), record.line));
     return;
   }
-  try {
-    auto json = nlohmann::json::parse(record.text);
-    const auto text = json.is_object() ? json.find("text") : json.end();
-    if (!json.is_object() || text == json.end() || !text->is_string())
-      throw InputError(fmt::format("{}: line {} is no JSON object with a string under \"text\"", path_.string(), record.line));
-    record.text = std::move(text->get_ref<std::string&>());
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{}: line {} is not valid JSON: {}", path_.string(), record.line, error.what()));
-  }
+  auto json = parse_json(record.text, fmt::format("{}: line {}", path_.string(), record.line));
+  const auto text = json.is_object() ? json.find("text") : json.end();
+  if (!json.is_object() || text == json.end() || !text->is_string())
+    throw InputError(fmt::format("{}: line {} is no JSON object with a string under \"text\"", path_.string(), record.line));
+  record.text = std::move(text->get_ref<std::string&>());
 }
 
 }  // namespace fairway::data

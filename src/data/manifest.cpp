@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace fairway::data {
 namespace {
@@ -18,7 +19,7 @@ std::filesystem::path manifest_path(const std::filesystem::path& folder) { retur
 
 Manifest parse_manifest(const std::string& text, const std::string& name) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = parse_json(text, name);
     if (json.at("version").get<int>() != kManifestVersion)
       throw InputError(
           fmt::format("{}: manifest version {} is not known, expected {}", name, json.at("version").dump(), kManifestVersion));

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway::data {
 namespace {
@@ -50,7 +51,7 @@ void read_all(int fd, uint64_t position, std::span<uint16_t> out, const std::fil
 bool read_journal(const std::filesystem::path& path, const std::string& key, StreamState& state) {
   if (!std::filesystem::exists(path)) return false;
   try {
-    const auto json = nlohmann::json::parse(read_file(path, 1 << 16));
+    const auto json = parse_json_or_discard(read_file(path, 1 << 16), path.string());
     if (json.at("key").get<std::string>() != key) return false;
     state = {json.at("file"),   json.at("records"), json.at("documents"),
              json.at("tokens"), json.at("bytes"),   json.at("text_bytes")};

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway {
 namespace {
@@ -30,10 +31,10 @@ constexpr TypeName kTypes[] = {{"F32", DType::f32}, {"F64", DType::f64}, {"BF16"
 
 // Parses JSON while refusing repeated keys at any level and deep nesting, which the library itself lets pass.
 json parse_header(const std::string& text, const std::string& file) {
+  require_flat_json(text, file + ": the header", kMaxDepth);
   std::vector<std::set<std::string>> keys;
   std::optional<std::string> repeated;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) refuse(file, "the header nests deeper than " + std::to_string(kMaxDepth) + " levels");
+  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
     if (event == json::parse_event_t::key && !keys.empty() && !keys.back().insert(parsed.get<std::string>()).second) {

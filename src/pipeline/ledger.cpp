@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway::pipeline {
 namespace {
@@ -16,7 +17,7 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 26;
 ordered_json read_ledger(const fs::path& folder, const std::string& kind) {
   const fs::path path = folder / (kind + ".json");
   if (!fs::exists(path)) return nullptr;
-  ordered_json content = ordered_json::parse(read_file(path, kMostBytes), nullptr, false);
+  ordered_json content = parse_json_or_discard<ordered_json>(read_file(path, kMostBytes), path.string());
   if (!content.is_object() || !content.contains("ledger") || content["ledger"] != kind)
     throw InputError(path.string() + ": is not the ledger that `fairway run` writes; move it away or choose another --out");
   return content;

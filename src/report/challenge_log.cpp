@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "recipe/recipe.h"
 
 namespace fairway {
@@ -19,7 +20,7 @@ constexpr const char* kFirstClosingLine = "Serialized model: ";
 
 json object_in(const fs::path& path) {
   if (!fs::exists(path)) return json::object();
-  json record = json::parse(read_file(path), nullptr, false);
+  json record = parse_json_or_discard(read_file(path), path.string());
   if (!record.is_object()) throw InputError(path.string() + ": is not a JSON object");
   return record;
 }

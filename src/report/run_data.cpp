@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "recipe/model_shape.h"
 #include "recipe/recipe.h"
 
@@ -25,7 +26,7 @@ std::vector<ordered_json> read_lines(const fs::path& path) {
   std::ifstream in(path);
   std::string line;
   while (std::getline(in, line)) {
-    ordered_json record = ordered_json::parse(line, nullptr, false);
+    ordered_json record = parse_json_or_discard<ordered_json>(line, path.string());
     if (record.is_object()) records.push_back(std::move(record));
   }
   return records;
@@ -33,7 +34,7 @@ std::vector<ordered_json> read_lines(const fs::path& path) {
 
 ordered_json read_object(const fs::path& path) {
   if (!fs::exists(path)) return nullptr;
-  ordered_json record = ordered_json::parse(read_file(path), nullptr, false);
+  ordered_json record = parse_json_or_discard<ordered_json>(read_file(path), path.string());
   if (!record.is_object() && !record.is_array()) throw InputError(path.string() + ": is not JSON");
   return record;
 }

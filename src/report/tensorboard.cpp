@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/writer_lock.h"
 
 namespace fairway {
@@ -95,12 +96,13 @@ void EventFile::record(std::string_view event) {
 }
 
 fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
-  std::ifstream in(run / "metrics.jsonl");
-  if (!in) throw InputError((run / "metrics.jsonl").string() + ": cannot be read");
+  const fs::path metrics = run / "metrics.jsonl";
+  std::ifstream in(metrics);
+  if (!in) throw InputError(metrics.string() + ": cannot be read");
   EventFile events(0);
   std::string line;
   while (std::getline(in, line)) {
-    const json record = json::parse(line, nullptr, false);
+    const json record = parse_json_or_discard(line, metrics.string());
     if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
     const auto step = record["step"].get<int64_t>();
     for (const char* key : {"loss", "grad_norm", "lr_scale", "momentum", "val_loss", "val_bpb"}) {

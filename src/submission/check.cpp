@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "submission/checker.h"
 
 namespace fairway::submission {
@@ -30,7 +31,7 @@ std::string Checker::text_of(const std::string& file) {
 json Checker::object_in(const std::string& file) {
   const std::string text = text_of(file);
   if (text.empty()) return json::object();
-  json record = json::parse(text, nullptr, false);
+  json record = parse_json_or_discard(text, (folder_ / file).string());
   if (!record.is_object()) {
     wrong(file, "is not a JSON object");
     return json::object();

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/json.h"
 #include "base/sha256.h"
 #include "recipe/recipe.h"
 #include "submission/checker.h"
@@ -107,12 +108,12 @@ void Checker::check_audit(const std::string& file, const json& receipt) {
 
 void Checker::check_receipt(const std::string& seed, const json& result) {
   const std::string file = "receipt_seed" + seed + ".json", text = text_of(file);
-  ordered_json sealed = ordered_json::parse(text, nullptr, false);
+  ordered_json sealed = parse_json_or_discard<ordered_json>(text, (folder_ / file).string());
   if (text.empty() || !sealed.is_object()) {
     if (!text.empty()) wrong(file, "is not a JSON object");
     return;
   }
-  const json receipt = json::parse(text);
+  const json receipt = parse_json(text, (folder_ / file).string());
   sealed.erase("sha256");
   if (receipt.value("sha256", json()) != sha256_hex(sealed.dump())) wrong(file, "was changed after it was written");
   const auto part = [&](const char* key) {

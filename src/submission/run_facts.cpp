@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "report/challenge_log.h"
 
@@ -22,7 +23,7 @@ fs::path required(const fs::path& folder, const char* name, const char* maker) {
 }
 
 ordered_json read_object(const fs::path& path) {
-  ordered_json record = ordered_json::parse(read_file(path), nullptr, false);
+  ordered_json record = parse_json_or_discard<ordered_json>(read_file(path), path.string());
   if (!record.is_object()) throw InputError(path.string() + ": is not a JSON object");
   return record;
 }
@@ -38,7 +39,7 @@ ordered_json last_with(const fs::path& path, const char* key) {
   std::istringstream lines(read_file(path));
   ordered_json last;
   for (std::string line; std::getline(lines, line);) {
-    ordered_json record = ordered_json::parse(line, nullptr, false);
+    ordered_json record = parse_json_or_discard<ordered_json>(line, path.string());
     if (record.is_object() && record.contains(key)) last = std::move(record);
   }
   if (!last.is_object()) throw InputError(path.string() + ": no line has \"" + key + "\"");

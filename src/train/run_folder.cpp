@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway {
 namespace {
@@ -23,7 +24,7 @@ json cut_lines(const fs::path& path, int64_t step) {
   std::string kept, line;
   json last;
   while (std::getline(in, line)) {
-    const json record = json::parse(line, nullptr, false);
+    const json record = parse_json_or_discard(line, path.string());
     if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
     const auto at = record["step"].get<int64_t>();
     if (at > step || (at == step && record.contains("val_loss"))) break;
