@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "comm/launch.h"
 #include "ops/cuda/device.h"
 
@@ -99,11 +100,10 @@ void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result
     return;
   }
   if (flags.json) {
-    fmt::print("{}\n", result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_out(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (!flags.quiet) {
-    fmt::print("{}", text);
+    print_out(text);
   }
-  std::fflush(stdout);
 }
 
 }  // namespace fairway::app

@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/progress_line.h"
 #include "data/tools.h"
 
@@ -81,7 +82,7 @@ void add_inspect(CLI::App& parent) {
                                                   {"sampled_tokens", r.sampled_tokens},
                                                   {"sampled_documents", r.sampled_documents}},
                                                  r.text);
-                                    for (const std::string& problem : r.problems) fmt::print(stderr, "fairway: {}\n", problem);
+                                    for (const std::string& problem : r.problems) print_err("fairway: " + problem + "\n");
                                     return r.problems.empty() ? 0 : 2;  // shards that no other command would take
                                   });
   command->add_option("DIR", *folder, "folder of shards")->required();

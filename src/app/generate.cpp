@@ -6,6 +6,7 @@
 
 #include "app/writer.h"
 #include "base/error.h"
+#include "base/output.h"
 
 namespace fairway::app {
 namespace {
@@ -34,9 +35,9 @@ ordered_json written_json(const TextModel& model, const Written& written) {
 
 int write_once(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model) {
   const bool stream = !common.json && !common.quiet;
-  if (stream) fmt::print("{}", flags.prompt);
+  if (stream) print_out(flags.prompt);
   const Written written = write_text(model, flags, [&](const std::string& piece) {
-    if (stream) fmt::print("{}", piece), std::fflush(stdout);
+    if (stream) print_out(piece);
     return true;
   });
   print_result(common, written_json(model, written), "\n");

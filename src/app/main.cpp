@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "app/isolated.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "comm/launch.h"
 #include "recipe/spelling.h"
 
@@ -53,7 +54,7 @@ int run(int argc, char** argv) {
 int fail(const std::string& sentence, int status) {
   if (fairway::Communicator* comm = fairway::world_if_made()) comm->end_all("fairway: " + sentence, status);
   const fairway::Launch launch = fairway::find_launch();
-  if (launch.kind != fairway::Launch::Kind::mpi || launch.rank == 0) fmt::print(stderr, "fairway: {}\n", sentence);
+  if (launch.kind != fairway::Launch::Kind::mpi || launch.rank == 0) fairway::print_err("fairway: " + sentence + "\n");
   return status;
 }
 
@@ -67,8 +68,10 @@ void fairway::app::add_commands(CLI::App& program) {
 }
 
 int main(int argc, char** argv) {
+  fairway::guard_standard_streams();
   try {
     const int status = run(argc, argv);
+    fairway::require_output_written();
     fairway::leave_world();
     return status;
   } catch (const fairway::InputError& error) {

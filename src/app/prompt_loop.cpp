@@ -8,6 +8,7 @@
 
 #include "app/writer.h"
 #include "base/error.h"
+#include "base/output.h"
 
 namespace fairway::app {
 namespace {
@@ -75,23 +76,21 @@ class Lines {
 int run_prompt_loop(const TextModel& model, WriterFlags flags) {
   const Interrupts interrupts;
   Lines lines;
-  fmt::print("a line to continue; Ctrl-D ends, Ctrl-C stops a text\n");
+  print_out("a line to continue; Ctrl-D ends, Ctrl-C stops a text\n");
   for (;;) {
-    fmt::print("> ");
-    std::fflush(stdout);
+    print_out("> ");
     const Typed line = lines.next(flags.prompt);
     if (line != Typed::text) {
-      fmt::print("\n");
+      print_out("\n");
       return line == Typed::end ? 0 : 130;
     }
-    fmt::print("{}", flags.prompt);
+    print_out(flags.prompt);
     const Written written = write_text(model, flags, [](const std::string& piece) {
-      fmt::print("{}", piece);
-      std::fflush(stdout);
+      print_out(piece);
       return noted == 0;
     });
     Interrupts::forget();
-    fmt::print("\n[{} tokens, {:.0f} tokens/s]\n", written.tokens.size(), written.rate);
+    print_out(fmt::format("\n[{} tokens, {:.0f} tokens/s]\n", written.tokens.size(), written.rate));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "app/scoring.h"
 #include "artifact/fit.h"
 #include "artifact/interchange.h"
+#include "base/output.h"
 #include "params/param_store.h"
 #include "recipe/model_shape.h"
 #include "score/eval_model.h"
@@ -149,7 +150,7 @@ class Table {
         fmt::format("| {} | {} | {:.3f} | {:.5f} | {:.5f} |\n", name, bytes, per_weight, bits, bits - plain_);
     if (text_.empty()) text_ = "| setting | file, bytes | bits per weight | bits per byte | damage |\n|---|---|---|---|---|\n";
     text_ += line;
-    if (!common_.quiet) fmt::print(stderr, "{}", line);
+    if (!common_.quiet) print_err(line);
   }
 
   const CommonFlags& common_;

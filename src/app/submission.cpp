@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/sha256.h"
 #include "submission/check.h"
 #include "submission/write_folder.h"
@@ -35,7 +36,7 @@ int refuse(const CommonFlags& common, const char* what, const std::vector<std::s
   for (const std::string& sentence : sentences) text += sentence + "\n";
   print_result(common, {{"held", sentences.empty()}, {"problems", sentences}},
                sentences.empty() ? fmt::format("{}: every rule holds\n", what) : "");
-  if (!sentences.empty()) fmt::print(stderr, "{}", text);
+  print_err(text);
   return sentences.empty() ? 0 : 1;
 }
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "base/output.h"
 
 namespace fairway {
 namespace {
@@ -18,7 +19,7 @@ ProgressLine::ProgressLine(bool quiet)
     : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), interval_(terminal_ ? kTerminalInterval : kFirstInterval) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_ && terminal_) std::fputc('\n', stderr);
+  if (drawn_ && terminal_) print_err("\n");
 }
 
 bool ProgressLine::due() const {
@@ -28,19 +29,18 @@ bool ProgressLine::due() const {
 void ProgressLine::show(const std::string& line) {
   if (quiet_) return;
   if (terminal_) {
-    fmt::print(stderr, "\r{}\x1b[K", line);
+    print_err(fmt::format("\r{}\x1b[K", line));
   } else {
-    fmt::print(stderr, "{}\n", line);
+    print_err(line + "\n");
     interval_ = std::min(interval_ * 1.3, kLongestInterval);
   }
-  std::fflush(stderr);
   drawn_ = true;
   last_ = std::chrono::steady_clock::now();
 }
 
 void ProgressLine::say(const std::string& line) {
   if (quiet_) return;
-  fmt::print(stderr, "{}{}\n", terminal_ && drawn_ ? "\r\x1b[K" : "", line);
+  print_err(fmt::format("{}{}\n", terminal_ && drawn_ ? "\r\x1b[K" : "", line));
   drawn_ = false;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "base/sha256.h"
 #include "params/safetensors.h"
 
@@ -118,7 +119,7 @@ std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer
     if (!fs::exists(path)) continue;
     try {
       RunState state = load_file(path, trainer, recipe_hash);
-      if (!problems.empty()) fmt::print(stderr, "{}; going on from {}\n", problems, path.string());
+      if (!problems.empty()) print_err(fmt::format("{}; going on from {}\n", problems, path.string()));
       // Set aside, so that the next save does not put a damaged file in the place of the good one.
       for (const fs::path& file : damaged) fs::rename(file, file.string() + ".damaged");
       if (path.filename() == "next.safetensors") promote_next(folder);

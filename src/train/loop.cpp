@@ -52,6 +52,9 @@ class Loop {
   void tell_oldest();
   void settle();
   void checkpoint();
+  void save_before_the_end();
+  void require_recorded() const;
+  std::string kept() const;
   bool checkpoint_due() const;
   Verdict verdict(bool stop);
   bool validation_due() const;
@@ -104,6 +107,7 @@ void Loop::begin(ThreadPool& pool) {
   folder_.open_records();
   if (!resumed) teller_.settings(hash_, options_.seed);
   keep_free();
+  require_recorded();
   note_peak();
   startup_ = steady_seconds() - options_.started;
   saved_at_ = steady_seconds();
@@ -140,9 +144,9 @@ TrainSummary Loop::steps_to_the_end() {
       if (progress_.finished()) break;  // not if the last steps took less time than it seemed
     }
     one_step();
-    const Verdict now = verdict(signals.requested());
+    const Verdict now = verdict(signals.requested() || !folder_.trouble().empty());
     if (now.stop) {
-      checkpoint();
+      save_before_the_end();
       interrupted_ = true;
       teller_.say(fmt::format("interrupted: saved after step {}; go on with --resume", progress_.step));
       return summary();
@@ -156,7 +160,29 @@ TrainSummary Loop::steps_to_the_end() {
   trainer_.fetch_state();
   if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
   if (options_.validate) validate_now(true);
+  require_recorded();
   return summary();
+}
+
+std::string Loop::kept() const {
+  return saved_step_ >= 0 ? fmt::format("the checkpoint after step {} is kept", saved_step_) : "no checkpoint was made yet";
+}
+
+// A disk that takes no records may take no checkpoint either.
+void Loop::save_before_the_end() {
+  try {
+    checkpoint();
+  } catch (const std::exception& error) {
+    if (folder_.trouble().empty()) throw;
+    throw WorkError(fmt::format("{}; training ended, and a checkpoint cannot be written either ({}); {}", folder_.trouble(),
+                                error.what(), kept()));
+  }
+  require_recorded();
+}
+
+void Loop::require_recorded() const {
+  if (folder_.trouble().empty()) return;
+  throw WorkError(fmt::format("{}; training ended; {}; go on with --resume once it can be written", folder_.trouble(), kept()));
 }
 
 // Where the run will stand once the pending steps are done, each as long as the last ones were.
@@ -187,11 +213,9 @@ void Loop::await_oldest() {
   record.loss = result.loss;
   record.gradient_norm = result.gradient_norm;
   if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
-  const std::string kept =
-      saved_step_ >= 0 ? fmt::format("the checkpoint after step {} is kept", saved_step_) : "no checkpoint was made yet";
   throw WorkError(fmt::format(
       "step {}: the loss is {} and the gradient norm {}; {}. Lower the learning rates, or resume with another seed of data",
-      record.step, result.loss, result.gradient_norm, kept));
+      record.step, result.loss, result.gradient_norm, kept()));
 }
 
 // Counts the time up to now as the first pending step's and tells its numbers.

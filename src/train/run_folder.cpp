@@ -20,6 +20,7 @@ using nlohmann::json;
 // Keeps the lines of whole records up to `step`; returns the last of them. A line cut by a kill is dropped, and so is the
 // validation after `step`: it is made after that step's checkpoint, so the resumed run makes it again.
 json cut_lines(const fs::path& path, int64_t step) {
+  if (!fs::is_regular_file(path)) return nullptr;
   std::ifstream in(path);
   std::string kept, line;
   json last;
@@ -37,6 +38,7 @@ json cut_lines(const fs::path& path, int64_t step) {
 
 // The log's lines up to `step`, by the same rule. What follows the last step (the averages, their score) is told again.
 void cut_log(const fs::path& path, int64_t step) {
+  if (!fs::is_regular_file(path)) return;
   std::ifstream in(path);
   std::string kept, line;
   while (std::getline(in, line)) {
@@ -114,26 +116,28 @@ void RunFolder::open_records() {
   open_append(log_, path_ / "train.log");
 }
 
-void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
+void RunFolder::put(std::ofstream& out, const char* name, const std::string& line) {
   if (!writes()) return;
-  metrics_
-      << fmt::format(
-             "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
-             r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant)
-      << std::flush;
-  timing_ << fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step,
-                         elapsed, step_seconds * 1e3, waited)
-          << std::flush;
-  if (!metrics_ || !timing_) throw WorkError(path_.string() + ": records cannot be written (disk full?)");
+  errno = 0;
+  out << line << std::flush;
+  if (!out && trouble_.empty())
+    trouble_ = fmt::format("{}: cannot be written ({})", (path_ / name).string(), std::strerror(errno));
+}
+
+void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
+  put(metrics_, "metrics.jsonl",
+      fmt::format(
+          "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
+          r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant));
+  put(timing_, "timing.jsonl",
+      fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step, elapsed,
+                  step_seconds * 1e3, waited));
 }
 
 void RunFolder::record_validation(int64_t step, double loss, double bpb) {
-  if (!writes()) return;
-  metrics_ << fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb) << std::flush;
+  put(metrics_, "metrics.jsonl", fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb));
 }
 
-void RunFolder::log(const std::string& line) {
-  if (writes()) log_ << line << std::endl;
-}
+void RunFolder::log(const std::string& line) { put(log_, "train.log", line + "\n"); }
 
 }  // namespace fairway

@@ -33,16 +33,21 @@ class RunFolder {
   void record(const StepRecord& record, double elapsed, double step_seconds, double waited);
   void record_validation(int64_t step, double loss, double bpb);
   void log(const std::string& line);  // train.log
+  // Empty while all of that is in the files; else which of them cannot be written, and why. To lose it silently is wrong, and
+  // so is to end without a checkpoint: the loop asks after every step.
+  const std::string& trouble() const { return trouble_; }
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
  private:
   bool writes() const { return lock_.has_value(); }
+  void put(std::ofstream& out, const char* name, const std::string& line);
 
   std::filesystem::path path_;
   std::optional<WriterLock> lock_;
   std::ofstream metrics_, timing_, log_;
+  std::string trouble_;
 };
 
 }  // namespace fairway

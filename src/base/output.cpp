@@ -1,0 +1,52 @@
+#include "base/output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "base/error.h"
+
+namespace fairway {
+namespace {
+
+[[noreturn]] void lose_output() {
+  const int reason = errno;
+  std::clearerr(stdout);  // told once
+  throw WorkError(std::string("standard output cannot be written (") + std::strerror(reason) +
+                  "); the result is not whole there");
+}
+
+}  // namespace
+
+void guard_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free descriptor, which is fd; opened the wrong way round, so that using it fails as it did when closed.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void print_out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) lose_output();
+}
+
+void print_err(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void require_output_written() {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || !std::cout || std::ferror(stdout) != 0) lose_output();
+}
+
+}  // namespace fairway

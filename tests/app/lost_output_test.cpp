@@ -1,0 +1,110 @@
+// Standard streams and records that cannot be written: a lost result is an error, lost progress is not, and training ends
+// saved.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "app/world.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// The program with the shell's redirections.
+Outcome run_redirected(const Args& args, const std::string& redirections) {
+  return Child(args, {"sh", "-c", "exec \"$@\" " + redirections, "sh"}).wait();
+}
+
+class LostOutput : public testing::Test {
+ protected:
+  void SetUp() override { make_data(data_); }
+  std::vector<std::string> shards() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(data_)) out.push_back(contents(entry.path()));
+    return out;
+  }
+  ScratchFolder scratch_;
+  std::string data_ = scratch_ / "data", run_ = scratch_ / "run";
+};
+
+TEST(LostResult, OnStandardOutputIsAnError) {
+  for (const Args& args : {Args{"recipes", "--json"}, Args{"recipes"}, Args{"--version"}, Args{"train", "--help"},
+                           Args{"recipe", "show", "best"}, Args{"help", "train"}}) {
+    SCOPED_TRACE(args[0]);
+    for (const char* lost : {">/dev/full", ">&-"}) {
+      const Outcome outcome = run_redirected(args, lost);
+      EXPECT_EQ(outcome.status, 1) << lost << outcome.text();
+      EXPECT_THAT(outcome.err, HasSubstr("standard output cannot be written")) << lost;
+    }
+  }
+}
+
+TEST(LostResult, OnAPipeThatNobodyReadsIsAnError) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::dup2(ends[1], 9), 9);
+  ::close(ends[0]), ::close(ends[1]);
+  const Outcome outcome = run_redirected({"recipes", "--json"}, ">&9");
+  ::close(9);
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("standard output cannot be written (Broken pipe)"));
+}
+
+TEST_F(LostOutput, OfProgressDoesNotEndTraining) {
+  const std::vector<std::string> before = shards();
+  for (const char* lost : {"2>/dev/full", "2>&-", "<&- 2>&-"}) {
+    SCOPED_TRACE(lost);
+    const std::string run = scratch_ / ("run" + std::to_string(std::hash<std::string>{}(lost)));
+    const Outcome outcome = run_redirected(train_smoke(data_, run, {"--steps", "3"}), lost);
+    EXPECT_EQ(outcome.status, 0) << outcome.text();
+    EXPECT_TRUE(fs::exists(run + "/averaged.safetensors"));
+  }
+  EXPECT_EQ(shards(), before) << "a closed stream's descriptor was given to a file";
+}
+
+TEST_F(LostOutput, OfTheResultComesAfterTheRunIsSaved) {
+  for (const char* lost : {">/dev/full", "<&- >&- 2>&-"}) {
+    SCOPED_TRACE(lost);
+    const std::string run = scratch_ / ("run" + std::to_string(std::hash<std::string>{}(lost)));
+    EXPECT_EQ(run_redirected(train_smoke(data_, run, {"--steps", "2", "--json"}), lost).status, 1);
+    EXPECT_TRUE(fs::exists(run + "/averaged.safetensors"));
+    EXPECT_EQ(json_lines(run + "/metrics.jsonl").size(), 3u);  // with the validation: nothing else was written into it
+  }
+}
+
+TEST_F(LostOutput, OfRecordsEndsTrainingSaved) {
+  for (const std::string name : {"metrics.jsonl", "timing.jsonl"}) {
+    SCOPED_TRACE(name);
+    const std::string run = scratch_ / name;
+    fs::create_directories(run);
+    fs::create_symlink("/dev/full", run + "/" + name);
+    const Outcome outcome = run_program(train_smoke(data_, run, {"--steps", "4"}));
+    EXPECT_EQ(outcome.status, 1) << outcome.text();
+    EXPECT_THAT(outcome.err, HasSubstr(name + ": cannot be written (No space left on device)"));
+    EXPECT_THAT(outcome.err, HasSubstr("the checkpoint after step 1 is kept"));
+    fs::remove(run + "/" + name);
+    const Outcome resumed = run_program(train_smoke(data_, run, {"--steps", "4", "--resume"}));
+    EXPECT_EQ(resumed.status, 0) << resumed.text();
+    EXPECT_THAT(resumed.err, HasSubstr("resuming after step 1"));
+    EXPECT_TRUE(fs::exists(run + "/averaged.safetensors"));
+  }
+}
+
+TEST_F(LostOutput, OfTheLogIsAnErrorBeforeAnyStep) {
+  fs::create_directories(run_);
+  fs::create_symlink("/dev/full", run_ + "/train.log");
+  const Outcome outcome = run_program(train_smoke(data_, run_, {"--steps", "4"}));
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("train.log: cannot be written (No space left on device)"));
+}
+
+// A limit of 16 KiB for any file: records end at it, and no checkpoint fits.
+TEST_F(LostOutput, ADiskThatTakesNothingIsNamedForBoth) {
+  const Outcome outcome =
+      Child(train_smoke(data_, run_, {"--steps", "400"}), {"sh", "-c", "ulimit -f 32; exec \"$@\"", "sh"}).wait();
+  EXPECT_EQ(outcome.status, 1) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("metrics.jsonl: cannot be written"));
+  EXPECT_THAT(outcome.err, HasSubstr("a checkpoint cannot be written either"));
+}
+
+}  // namespace
