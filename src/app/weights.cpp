@@ -91,7 +91,9 @@ void require_place_for_file(const fs::path& out) {
     throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
 }
 
-WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
+namespace {
+
+WeightSource read_weights(const std::string& run_or_file, const std::string& recipe,
                           const std::vector<std::string>& overrides) {
   if (fs::is_regular_file(run_or_file) && is_artifact(run_or_file)) return open_artifact(run_or_file, recipe, overrides);
   if (!fs::is_directory(run_or_file)) {
@@ -105,6 +107,15 @@ WeightSource open_weights(const std::string& run_or_file, const std::string& rec
                      ": the run has not ended (it has no averaged.safetensors); go on with fairway train --resume");
   return {load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), Safetensors::read(weights),
           folder};
+}
+
+}  // namespace
+
+WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
+                          const std::vector<std::string>& overrides) {
+  WeightSource source = read_weights(run_or_file, recipe, overrides);
+  require_finite_tensors(source.weights);
+  return source;
 }
 
 void add_weights(CLI::App& program) {

@@ -16,6 +16,7 @@ struct WeightSource {
   Safetensors weights;
   std::filesystem::path folder;  // of the run; empty for a lone file
 };
+// InputError also when a weight is NaN or infinite.
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe, const std::vector<std::string>& overrides);
 
 // The architecture of an artifact, and the length it was trained at as the window of scoring and of the rotation's base.

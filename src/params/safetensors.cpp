@@ -1,6 +1,7 @@
 #include "params/safetensors.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -145,6 +146,27 @@ Tensor Safetensors::get(const std::string& tensor) const {
   const auto found = tensors_.find(tensor);
   if (found == tensors_.end()) refuse(name_, "has no tensor '" + tensor + "'");
   return found->second;
+}
+
+namespace {
+
+template <class Real>
+void require_finite_values(const Safetensors& file, const std::string& name, const Tensor& tensor) {
+  const Real* values = tensor.as<Real>();
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    if (!std::isfinite(values[i]))
+      refuse(file.name(), "tensor '" + name + "': value " + std::to_string(i) + " is " + std::to_string(values[i]) +
+                              "; expected finite numbers");
+  }
+}
+
+}  // namespace
+
+void require_finite_tensors(const Safetensors& file) {
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (tensor.spec.dtype == DType::f32) require_finite_values<float>(file, name, tensor);
+    if (tensor.spec.dtype == DType::f64) require_finite_values<double>(file, name, tensor);
+  }
 }
 
 std::string safetensors_header(const std::vector<NamedTensor>& tensors, const std::map<std::string, std::string>& metadata) {

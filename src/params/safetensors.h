@@ -29,6 +29,9 @@ class Safetensors {
   std::map<std::string, std::string> metadata_;
 };
 
+// InputError naming file, tensor and place of the first float that is NaN or infinite.
+void require_finite_tensors(const Safetensors& file);
+
 struct NamedTensor {
   std::string name;
   Tensor tensor;

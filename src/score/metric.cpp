@@ -17,7 +17,12 @@ Score measure(const ScoreLedger& ledger, const TargetBytes& bytes) {
   Score score{.tokens = ledger.targets()};
   for (int64_t target = 1; target <= ledger.targets(); ++target) {
     if (!ledger.is_scored(target)) throw WorkError(fmt::format("target {} of {} was not scored", target, ledger.targets()));
-    score.nats += static_cast<double>(ledger.nll(target));
+    const auto nats = static_cast<double>(ledger.nll(target));
+    if (!std::isfinite(nats))
+      throw WorkError(
+          fmt::format("target {} of {} has a loss of {} nats: the model gives no probabilities; its weights have diverged",
+                      target, ledger.targets(), nats));
+    score.nats += nats;
     score.bytes += bytes.of(ledger.stream(), target);
   }
   return score;

@@ -31,7 +31,7 @@ class TargetBytes {
   std::span<const uint16_t> counts_;
 };
 
-// WorkError where a target has no score.
+// WorkError where a target has no score, or one that is no number.
 Score measure(const ScoreLedger& ledger, const TargetBytes& bytes);
 
 // floor((n − 1)/length)·length targets: what the challenge keeps of n tokens (scoring spec §1.5).

@@ -1,6 +1,7 @@
 // Weight files, golden cases, tokenizers and text that are not what they should be: exit status 2 and a sentence.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "app/world.h"
@@ -92,6 +93,51 @@ TEST(BadWeights, AreRefusedByEveryCommandThatReadsThem) {
     expect_refused({"import", file, "--recipe", "smoke", "--out", scratch / "imported"}, says);
     EXPECT_FALSE(fs::exists(scratch / "out.safetensors"));
     EXPECT_FALSE(fs::exists(scratch / "imported"));
+  }
+}
+
+std::string with_values(const std::string& good, const std::string& tensor, size_t first, size_t count, float value) {
+  Parts parts = split(good);
+  const auto begin = parts.header[tensor]["data_offsets"][0].get<size_t>();
+  for (size_t i = first; i < first + count; ++i) std::memcpy(parts.data.data() + begin + 4 * i, &value, 4);
+  return parts.join();
+}
+
+TEST(BadWeights, NoNumbersAreRefusedByTensor) {
+  const ScratchFolder scratch;
+  const std::string data = scratch / "data", run = scratch / "run", weights = run + "/averaged.safetensors";
+  make_data(data);
+  ASSERT_EQ(run_program(train_smoke(data, run, {"--steps", "2"})).status, 0);
+  const std::string good = contents(weights), tokenizer = data + "/tokenizer.model";
+  for (const float value : {NAN, INFINITY, -INFINITY}) {
+    put_file(weights, with_values(good, "bank.up", 7, 1, value));
+    const std::vector<std::string> says{"averaged.safetensors", "'bank.up'", "value 7 is", std::isnan(value) ? "nan" : "inf"};
+    expect_refused({"score", run, "--data", data, "--mode", "plain"}, says);
+    expect_refused({"generate", run, "--tokenizer", tokenizer, "--tokens", "2"}, says);
+    expect_refused({"pack", run}, says);
+    expect_refused({"quantize", run}, says);
+    expect_refused({"analyze", "svd", run}, says);
+    expect_refused({"audit", run, "--data", data}, says);
+    expect_refused({"import", weights, "--recipe", "smoke", "--out", scratch / "imported"}, says);
+  }
+}
+
+// Finite weights whose products are not: there is no score, and none is printed.
+TEST(BadWeights, AScoreThatIsNoNumberIsAFailure) {
+  const ScratchFolder scratch;
+  const std::string data = scratch / "data", run = scratch / "run", weights = run + "/averaged.safetensors";
+  make_data(data);
+  ASSERT_EQ(run_program(train_smoke(data, run, {"--steps", "2"})).status, 0);
+  const std::string up = with_values(contents(weights), "bank.up", 0, 64, 3e38f);
+  put_file(weights, with_values(up, "bank.down", 0, 64, 3e38f));
+  for (const Args& more : {Args{"--mode", "plain"}, Args{"--mode", "sliding"}, Args{"--ladder"}}) {
+    Args args{"score", run, "--data", data, "--json", "--out", scratch / "scored"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome outcome = run_program(args);
+    EXPECT_EQ(outcome.status, 1) << outcome.text();
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr("diverged"));
+    EXPECT_TRUE(fs::is_empty(scratch / "scored"));
   }
 }
 

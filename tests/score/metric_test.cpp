@@ -44,6 +44,10 @@ TEST(Metric, ATargetWithoutAScoreIsNoScore) {
   EXPECT_THROW(measure(ledger, TargetBytes(kTables)), WorkError);
 }
 
+TEST(Metric, ALossThatIsNoNumberIsNoScore) {
+  for (const float nll : {NAN, INFINITY}) EXPECT_THROW(measure(scored(kStream, nll), TargetBytes(kTables)), WorkError);
+}
+
 TEST(Metric, PublishedLossAndBitsAgree) {  // scoring spec §11.7
   Score score{.tokens = 1'000'000, .bytes = 2'435'924};
   score.nats = 1.11508120 * std::log(2.0) * static_cast<double>(score.bytes);
