@@ -15,6 +15,16 @@ constexpr size_t kReadBytes = 1 << 18;
 constexpr size_t kMaxJsonLine = size_t{64} << 20, kMaxTextDocument = size_t{1} << 20;
 constexpr std::string_view kBlanks = " \t\r\v";
 
+constexpr std::string_view kUtf8Mark = "\xEF\xBB\xBF";
+constexpr size_t kLongestMark = 4;
+struct ForeignText {
+  std::string_view mark, name;
+};
+constexpr ForeignText kForeignTexts[] = {{{"\xFF\xFE\0\0", 4}, "UTF-32"},  // before UTF-16, whose mark begins it
+                                         {{"\0\0\xFE\xFF", 4}, "UTF-32"},
+                                         {"\xFF\xFE", "UTF-16"},
+                                         {"\xFE\xFF", "UTF-16"}};
+
 bool is_blank(std::string_view line) { return line.find_first_not_of(kBlanks) == std::string_view::npos; }
 bool is_empty(std::string_view text) { return text.find_first_not_of(" \t\r\n\v") == std::string_view::npos; }
 
@@ -31,11 +41,15 @@ size_t last_break(std::string_view line) {
 
 LineReader::LineReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
-std::string_view LineReader::peek() {
-  if (begin_ == buffer_.size()) {
-    buffer_.resize(kReadBytes);
+std::string_view LineReader::peek(size_t least) {
+  while (buffer_.size() - begin_ < least) {
+    buffer_.erase(0, begin_);
     begin_ = 0;
-    buffer_.resize(source_->read(buffer_.data(), buffer_.size()));
+    const size_t held = buffer_.size();
+    buffer_.resize(kReadBytes);
+    const size_t got = source_->read(buffer_.data() + held, kReadBytes - held);
+    buffer_.resize(held + got);
+    if (got == 0) break;
   }
   return std::string_view(buffer_).substr(begin_);
 }
@@ -61,6 +75,12 @@ bool LineReader::next(std::string& line, bool& whole, size_t limit) {
 }
 
 DocumentReader::DocumentReader(const std::filesystem::path& path) : path_(path), lines_(open_source(path)) {
+  const std::string_view mark = lines_.peek(kLongestMark);
+  for (const ForeignText& other : kForeignTexts) {
+    if (mark.starts_with(other.mark))
+      throw InputError(fmt::format("{}: begins with the byte-order mark of {}; expected UTF-8", path.string(), other.name));
+  }
+  if (mark.starts_with(kUtf8Mark)) lines_.skip(kUtf8Mark.size());
   const std::string_view start = lines_.peek();
   const size_t first = start.find_first_not_of(" \t\r\n");
   json_ = first != std::string_view::npos && start[first] == '{';

@@ -1,6 +1,7 @@
 // Documents of a text file, one at a time. JSON lines hold one each, under "text". Plain text is cut where a form feed stands,
 // where two or more blank lines follow one another, and at lines that are a single '%' (the fortune format); a document over
-// 1 MiB is cut at a line or a space, so that memory stays bounded. The text itself is not changed otherwise.
+// 1 MiB is cut at a line or a space, so that memory stays bounded. A UTF-8 byte-order mark at the front is no text; UTF-16 and
+// UTF-32, told by theirs, are refused. The text itself is not changed otherwise.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ class LineReader {
   explicit LineReader(std::unique_ptr<ByteSource> source);
   // False at the end. `whole` tells whether the line's end was reached within the limit; the line comes without "\n".
   bool next(std::string& line, bool& whole, size_t limit);
-  std::string_view peek();  // the bytes at hand, at least one unless at the end
+  std::string_view peek(size_t least = 1);      // the bytes at hand, no fewer than `least` unless at the end
+  void skip(size_t bytes) { begin_ += bytes; }  // of those at hand
 
  private:
   std::unique_ptr<ByteSource> source_;

@@ -45,6 +45,37 @@ TEST(Documents, CompressionIsToldByContent) {
   EXPECT_EQ(documents_in(folder, zstd(a) + zstd(b)), whole);
 }
 
+TEST(Documents, AByteOrderMarkIsNoText) {
+  const ScratchFolder folder;
+  const std::string mark = "\xEF\xBB\xBF", json = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n", plain = "one\n\n\ntwo\n";
+  for (const std::string& text : {json, plain}) {
+    const Texts want = documents_in(folder, text);
+    EXPECT_EQ(documents_in(folder, mark + text), want);
+    EXPECT_EQ(documents_in(folder, gzip(mark + text)), want);
+    EXPECT_EQ(documents_in(folder, gzip(mark.substr(0, 1)) + gzip(mark.substr(1) + text)), want) << "cut by a member's end";
+    EXPECT_EQ(documents_in(folder, xz(mark + text)), want);
+    EXPECT_EQ(documents_in(folder, zstd(mark + text)), want);
+  }
+  EXPECT_EQ(documents_in(folder, mark), Texts());
+  EXPECT_EQ(documents_in(folder, "one" + mark), Texts{"one" + mark + "\n"}) << "elsewhere it is a character";
+}
+
+TEST(Documents, OtherEncodingsAreRefusedByTheirMark) {
+  const ScratchFolder folder;
+  const std::string wide[] = {std::string("\xFF\xFE{\0}\0", 6), std::string("\xFE\xFF\0{\0}", 6),
+                              std::string("\xFF\xFE\0\0{\0\0\0", 8), std::string("\0\0\xFE\xFF\0\0\0{", 8)};
+  for (const std::string& text : wide) {
+    for (const std::string& bytes : {text, gzip(text)}) {
+      try {
+        documents_in(folder, bytes);
+        FAIL() << "read as UTF-8";
+      } catch (const InputError& error) {
+        EXPECT_NE(std::string(error.what()).find("byte-order mark of UTF-"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
 TEST(Documents, BrokenStreamsAreRefused) {
   const ScratchFolder folder;
   std::string text;

@@ -21,5 +21,16 @@ std::vector<std::string> fuzz_seeds() {
   const std::string json =
       "{\"text\": \"one \\u00e9\\n\\\"\"}\n\n {\"id\": [1, {\"a\": null}], \"text\": \"tw\xC3\xB6\"}\r\n{\"text\": \"\"}\n";
   const std::string plain = "one\n\n\ntwo\fthree\n%\nfour \xE6\xB0\xB4\r\n\r\n\r\nfive";
-  return {"", json, plain, gzip(json), gzip(plain) + gzip(json), xz(json), xz(plain), zstd(json), zstd(plain) + zstd(json)};
+  return {"",
+          json,
+          plain,
+          "\xEF\xBB\xBF" + json,
+          gzip("\xEF\xBB\xBF" + plain),
+          std::string("\xFF\xFE{\0", 4),
+          gzip(json),
+          gzip(plain) + gzip(json),
+          xz(json),
+          xz(plain),
+          zstd(json),
+          zstd(plain) + zstd(json)};
 }
