@@ -74,6 +74,18 @@ const std::vector<LibraryRule> kLibraries{
 const std::vector<LibraryRule> kDoors{
     {"data/validation.h", {"app/", "data/"}},
 };
+// Calls that one file makes for all: what it guards against (deep nesting, lost output) is guarded against nowhere else.
+struct CallRule {
+  std::string call, instead;
+  Names places;
+};
+const std::vector<CallRule> kCalls{
+    {"json::parse(", "parse_json() of base/json.h", {"base/json.cpp", "params/safetensors.cpp"}},
+    {"fmt::print(", "print_out() or print_err() of base/output.h", {}},
+    {"std::cout", "print_out() of base/output.h", {"base/output.cpp"}},
+    {".partial\"", "AtomicFile of base/file.h", {"base/file.cpp"}},
+    {"flock(", "WriterLock of base/writer_lock.h", {"base/"}},
+};
 // These headers are compiled by nvcc too, which takes neither library.
 const Names kPlainHeaderFolders{"tensor", "ops"};
 const Names kNotInPlainHeaders{"fmt/", "nlohmann/"};
@@ -112,6 +124,10 @@ std::vector<std::string> violations(const std::string& path, const std::string& 
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
+    for (const CallRule& rule : kCalls) {
+      if (line.find(rule.call) != std::string::npos && !starts_with_any(path, rule.places))
+        found.push_back(path + ":" + std::to_string(number) + ": has " + rule.call + "; use " + rule.instead);
+    }
     if (!line.starts_with("#include ")) continue;
     const size_t open = line.find_first_of("\"<"), close = line.find_last_of("\">");
     if (open == std::string::npos || close <= open) continue;
@@ -172,6 +188,9 @@ TEST(Layering, TheCheckSeesForbiddenIncludes) {
   EXPECT_EQ(violations("train/x.cpp", "#include \"data/validation.h\"\n").size(), 1U);
   EXPECT_EQ(violations("quant/x.cpp", "#include \"data/validation.h\"\n").size(), 1U);
   EXPECT_EQ(violations("app/x.cpp", "#include \"data/validation.h\"\n").size(), 0U);
+  EXPECT_EQ(violations("report/x.cpp", "auto v = json::parse(text);\n").size(), 1U);
+  EXPECT_EQ(violations("base/json.cpp", "auto v = json::parse(text);\n").size(), 0U);
+  EXPECT_EQ(violations("train/x.cpp", "fmt::print(stderr, \"step\");\n").size(), 1U);
   EXPECT_EQ(violations("elsewhere/x.cpp", "\n").size(), 1U);
 }
 
