@@ -53,19 +53,4 @@ void DocpackSampler::restore(std::span<const std::byte> state) {
   shard_ = shard, at_ = at, entered_ = entered;
 }
 
-void segment_starts(std::span<const int32_t> tokens, int64_t length, const SamplerOptions& options, std::span<int32_t> out) {
-  FAIRWAY_ASSERT(out.size() == tokens.size() && tokens.size() % static_cast<size_t>(length) == 0,
-                 "segment starts of broken rows");
-  const int32_t bos = options.bos;
-  const int64_t limit = options.max_segment, count = static_cast<int64_t>(tokens.size());
-  for (int64_t row = 0; row < count; row += length) {
-    int64_t start = row;
-    for (int64_t i = row; i < row + length; ++i) {
-      const bool begins = tokens[static_cast<size_t>(i)] == bos || i - start == limit;
-      start = begins ? i : start;
-      out[static_cast<size_t>(i)] = static_cast<int32_t>(start);
-    }
-  }
-}
-
 }  // namespace fairway::data

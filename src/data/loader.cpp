@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "data/samplers.h"
+#include "recipe/segments.h"
 
 namespace fairway::data {
 namespace {
@@ -165,7 +166,7 @@ void Loader::fill(Slot& slot, int64_t index) {
   read_windows(slot, std::span<const Window>(plan_).subspan(first, static_cast<size_t>(rows_)));
   if (!slot.batch.segment_start) return;
   const auto tokens = static_cast<size_t>(slot.batch.tokens.numel());
-  segment_starts({slot.batch.tokens.as<int32_t>(), tokens}, sampling_.length, sampling_,
+  segment_starts({slot.batch.tokens.as<int32_t>(), tokens}, sampling_.length, {sampling_.bos, sampling_.max_segment},
                  {slot.batch.segment_start.as<int32_t>(), tokens});
 }
 

@@ -93,7 +93,7 @@ class ShuffledSampler : public Sampler {
 };
 
 // Consecutive spans of B * T + 1 tokens per rank inside one shard; a shard is entered at its first document and left when the
-// rest is too short for a whole step (A.1). Segments are cut by segment_starts().
+// rest is too short for a whole step (A.1). Segments are cut by recipe/segments.h.
 class DocpackSampler : public Sampler {
  public:
   DocpackSampler(const SamplerOptions& options, Corpus corpus);
@@ -111,8 +111,5 @@ class DocpackSampler : public Sampler {
 
 // A keyed permutation of [0, size): a Feistel network with cycle walking, so a shuffle of any length needs no memory.
 uint64_t permute(uint64_t index, uint64_t size, uint64_t key);
-
-// For each of rows * length tokens the flat index of the first token of its segment: a row's start, a BOS, or max_segment on.
-void segment_starts(std::span<const int32_t> tokens, int64_t length, const SamplerOptions& options, std::span<int32_t> out);
 
 }  // namespace fairway::data

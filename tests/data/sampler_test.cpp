@@ -245,15 +245,6 @@ TEST(DocpackSampler, SaysWhenNoShardIsLongEnough) {
   EXPECT_THROW(DocpackSampler(options(SamplerKind::docpack, 10, 1, 3), corpus({32})), InputError);
 }
 
-TEST(Segments, BeginAtRowsDocumentsAndLimits) {
-  SamplerOptions packing = options(SamplerKind::docpack, 8, 2, 1);
-  packing.max_segment = 3;
-  const std::vector<int32_t> tokens = {5, 5, 1, 5, 5, 5, 5, 1, 5, 1, 1, 5, 5, 5, 5, 5};
-  std::vector<int32_t> starts(16);
-  segment_starts(tokens, 8, packing, starts);
-  EXPECT_EQ(starts, (std::vector<int32_t>{0, 0, 2, 2, 2, 5, 5, 7, 8, 9, 10, 10, 10, 13, 13, 13}));
-}
-
 TEST(Samplers, NamesRoundTrip) {
   for (const auto kind : {SamplerKind::sequential, SamplerKind::coprime, SamplerKind::shuffled, SamplerKind::docpack})
     EXPECT_EQ(sampler_kind(name_of(kind)), kind);
