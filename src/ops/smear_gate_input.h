@@ -8,8 +8,9 @@ namespace fairway {
 struct SmearGateInput {
   static constexpr std::string_view name = "smear_gate_input";
   static constexpr bool differentiable = true;
+  static constexpr int32_t kNoToken = -1;
   int64_t row_length = 0;  // T
-  int32_t bos = 1;         // documents do not leak into each other
+  int32_t bos = 1;         // documents do not leak into each other; kNoToken: they do
   struct In {
     Tensor tokens;  // i32 (M)
     Tensor e;       // (M, D)

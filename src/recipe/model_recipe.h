@@ -116,6 +116,7 @@ struct ModelRecipe {
   bool layer_scale = true;
   int64_t xsa_first_layer = -1;
   SmearKind smear = SmearKind::none;
+  bool smear_bos_mask = true;
   SkipKind skip = SkipKind::none;
   AttnGateKind attn_gate = AttnGateKind::none;
   RopeRecipe rope;
@@ -143,6 +144,8 @@ struct ModelRecipe {
     fields.key("xsa_first_layer", self.xsa_first_layer, Between{-1, 255},
                "from this layer on, attention outputs lose their part along the token's own value (-1 = nowhere)");
     fields.key("smear", self.smear, "mix each token's embedding with the previous one's");
+    fields.key("smear_bos_mask", self.smear_bos_mask,
+               "input smear: a document's start token takes nothing from the document before");
     fields.key("skip", self.skip, "U-Net connections from the first half of the layers to the second");
     fields.key("attn_gate", self.attn_gate, "gate on each head's output");
     fields.table("rope", self.rope, "rotary positions");

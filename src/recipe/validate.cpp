@@ -40,6 +40,8 @@ void check_sizes(const ModelRecipe& m, const Checker& check) {
                 m.bigram.rows, m.vocab);
   check.require(m.smear != SmearKind::input || m.dim >= kGateInputs,
                 "model.smear = \"input\" reads {} channels, but model.dim = {}", kGateInputs, m.dim);
+  check.require(m.smear_bos_mask || m.smear == SmearKind::input,
+                "model.smear_bos_mask = false, but model.smear = \"{}\" has no mask to leave out", name_of(m.smear));
   check.require(m.attn_gate != AttnGateKind::sparse || m.dim >= kGateInputs,
                 "model.attn_gate = \"sparse\" reads {} channels, but model.dim = {}", kGateInputs, m.dim);
   // Far above any published model; it keeps a mistyped size from asking for all memory there is.

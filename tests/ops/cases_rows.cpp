@@ -63,12 +63,15 @@ std::vector<OpCase<SmearGate>> cases(const SmearGate&) {
 }
 
 std::vector<OpCase<SmearGateInput>> cases(const SmearGateInput&) {
-  return each<SmearGateInput>(row_sweep(), [](Rows r) {
-    const SmearGateInput op{.row_length = r.length, .bos = 1};
+  const std::vector<Rows> sweep = row_sweep();
+  const auto make = [](Rows r, int32_t bos) {
     const int64_t gated = r.width < 12 ? r.width : 12;
-    return OpCase<SmearGateInput>{op,
+    return OpCase<SmearGateInput>{{.row_length = r.length, .bos = bos},
                                   {indices(r.count(), 5), uniform(r.shape()), uniform({gated}, -2, 2), uniform({1}, 0.5, 1)}};
-  });
+  };
+  auto list = each<SmearGateInput>(sweep, [&](Rows r) { return make(r, 1); });
+  for (const Rows& r : sweep) list.push_back(make(r, SmearGateInput::kNoToken));
+  return list;
 }
 
 std::vector<OpCase<RmsNorm>> cases(const RmsNorm&) {

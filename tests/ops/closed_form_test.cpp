@@ -80,6 +80,7 @@ TEST(SmearGateInput, NeitherSequencesNorDocumentsLeak) {
   const SmearGateInput::In in{tokens.tensor(), e.tensor(), zero.tensor(), two.tensor()};
   EXPECT_THAT(call(SmearGateInput{.row_length = 4, .bos = 1}, in)[0], ElementsAre(1, 3, 4, 12));
   EXPECT_THAT(call(SmearGateInput{.row_length = 1, .bos = 1}, in)[0], ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(call(SmearGateInput{.row_length = 4, .bos = SmearGateInput::kNoToken}, in)[0], ElementsAre(1, 3, 6, 12));
 }
 
 TEST(Attention, AveragesTheVisibleRows) {

@@ -16,7 +16,8 @@ Var embed_tokens(BuildContext& c) {
                  {e, tape.one(bigram, {tokens, c.param("bigram.table"), c.param("bigram.proj"), c.param("bigram.scale")})});
   }
   if (c.model().smear == SmearKind::input) {
-    const SmearGateInput smear{.row_length = row_length, .bos = static_cast<int32_t>(c.model().bos)};
+    const int32_t bos = c.model().smear_bos_mask ? static_cast<int32_t>(c.model().bos) : SmearGateInput::kNoToken;
+    const SmearGateInput smear{.row_length = row_length, .bos = bos};
     e = tape.one(smear, {tokens, e, c.param("smear.weight"), c.param("smear.lambda")});
   }
   Var x = tape.one(RmsNorm{}, {e});
