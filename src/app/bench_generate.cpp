@@ -27,6 +27,7 @@ std::string untrained_artifact(const GenerateBenchFlags& flags, Queue& queue) {
   QuantReport report;
   QuantizedModel model = quantize_model(weights, recipe, nullptr, queue, report);
   model.train_length = recipe.data.seq_len;
+  model.segment = segment_of(recipe);
   return write_artifact(model);
 }
 

@@ -113,7 +113,8 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
                              {"seconds", score.seconds},
                              {"legal", is_legal(settings)},
                              {"packed", scoring.packed},
-                             {"context", settings.score.context}};
+                             {"context", settings.score.context},
+                             {"documents", settings.score.documents}};
   if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;
   const auto add = [&](const char* name, const ScoreCost::Part& part) {
     if (part.tokens > 0) out[name] = {{"tokens", part.tokens}, {"seconds", part.seconds}};
@@ -124,9 +125,10 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
 }
 
 std::string score_text(const Scoring& scoring, const ScoreSettings& settings, const Score& score) {
-  return fmt::format("{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}{}\n",
-                     name_of(settings.score.mode), score.loss(), score.bits_per_byte(), score.tokens, score.bytes,
-                     score.seconds, scoring.packed ? "" : "  (weights as trained, not an artifact)",
+  return fmt::format("{}{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}{}\n",
+                     name_of(settings.score.mode), settings.score.documents ? " inside documents" : "", score.loss(),
+                     score.bits_per_byte(), score.tokens, score.bytes, score.seconds,
+                     scoring.packed ? "" : "  (weights as trained, not an artifact)",
                      is_legal(settings) ? "" : "  (legal: false)");
 }
 

@@ -80,6 +80,11 @@ Recipe artifact_recipe(const QuantizedModel& model) {
     recipe.data.seq_len = recipe.score.context = model.train_length;
     recipe.score.stride = std::min(recipe.score.stride, model.train_length);
   }
+  if (model.segment > 0) {
+    recipe.data.sampler = SamplerKind::docpack;
+    recipe.data.max_segment = model.segment;
+    recipe.score.documents = true;
+  }
   return recipe;
 }
 

@@ -73,10 +73,16 @@ void read_header(ByteReader& reader, QuantizedModel& model, const std::string& w
   model.looped = (flags & kLoopedFlag) != 0;
   if ((flags & kTokenizerFlag) != 0) model.tokenizer = hex_of(reader.take(kHashBytes, "the tokenizer hash"));
   if ((flags & kRecipeFlag) != 0) model.recipe_hash = hex_of(reader.take(kHashBytes, "the recipe hash"));
-  const uint64_t length = reader.varint("the training length");
-  if (length > kMostTrainLength)
-    throw InputError(fmt::format("{}training length {}, at most {} is possible", where, length, kMostTrainLength));
-  model.train_length = static_cast<int64_t>(length);
+  const auto length = [&](const std::string& what) {
+    const uint64_t tokens = reader.varint(("the " + what).c_str());
+    if (tokens > kMostTrainLength)
+      throw InputError(fmt::format("{}{} {}, at most {} is possible", where, what, tokens, kMostTrainLength));
+    return static_cast<int64_t>(tokens);
+  };
+  model.train_length = length("training length");
+  if ((flags & kSegmentFlag) == 0) return;
+  model.segment = length("segment length");
+  if (model.segment == 0) throw InputError(where + "segment length 0, which the flags deny");
 }
 
 void require_justified(uint64_t claimed, uint64_t allowed, const char* what, const std::string& where) {

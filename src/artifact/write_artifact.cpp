@@ -62,12 +62,13 @@ std::string hash_bytes(const std::string& hex, const char* what) {
 std::string header_bytes(const QuantizedModel& model) {
   std::string out(kMagic);
   const int flags = (model.looped ? kLoopedFlag : 0) | (model.tokenizer.empty() ? 0 : kTokenizerFlag) |
-                    (model.recipe_hash.empty() ? 0 : kRecipeFlag);
+                    (model.recipe_hash.empty() ? 0 : kRecipeFlag) | (model.segment > 0 ? kSegmentFlag : 0);
   out += static_cast<char>(kVersion);
   out += static_cast<char>(flags);
   if (!model.tokenizer.empty()) out += hash_bytes(model.tokenizer, "tokenizer");
   if (!model.recipe_hash.empty()) out += hash_bytes(model.recipe_hash, "recipe");
   put_varint(out, static_cast<uint64_t>(model.train_length));
+  if (model.segment > 0) put_varint(out, static_cast<uint64_t>(model.segment));
   return out;
 }
 

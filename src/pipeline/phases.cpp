@@ -36,7 +36,9 @@ Arguments scoring(const ChainRequest& request, const Recipe& recipe, const std::
   rest.score.mode = ScoreRecipe{}.mode;
   rest.score.context = ScoreRecipe{}.context;
   rest.score.stride = ScoreRecipe{}.stride;
-  add_changes("score.", to_json_value(rest)["score"], to_json_value(Recipe{})["score"], out);
+  Recipe usual;
+  usual.score.documents = packs_documents(recipe);  // an artifact says how it was trained
+  add_changes("score.", to_json_value(rest)["score"], to_json_value(usual)["score"], out);
   return out;
 }
 
@@ -51,9 +53,11 @@ Phase train_phase(const ChainRequest& request, const Recipe& recipe) {
   return phase;
 }
 
-Phase plain_phase(const ChainRequest& request) {
+Phase plain_phase(const ChainRequest& request, const Recipe& recipe) {
   Phase phase{.name = "score plain"};
   phase.command = {"score", (fs::path(request.out) / "model.fwy").string(), "--data", request.data, "--mode", "plain"};
+  if (recipe.score.documents != packs_documents(recipe))
+    append(phase.command, {"--set", fmt::format("score.documents={}", recipe.score.documents)});
   phase.flags = request.backend;
   phase.inputs = {"model.fwy"};
   phase.save_as = "score_plain.json";
@@ -103,7 +107,7 @@ std::vector<Phase> after_training(const ChainRequest& request, const Recipe& rec
   report.inputs = {"metrics.jsonl", "pack.json",    "score.json",  "score_plain.json",
                    "audit.json",    "samples.json", "machine.json"};
   report.outputs = {"report.html"};
-  std::vector<Phase> phases{pack, plain_phase(request), score, audit, samples_phase(request), report};
+  std::vector<Phase> phases{pack, plain_phase(request, recipe), score, audit, samples_phase(request), report};
   if (recipe.score.mode == ScoreMode::plain) phases.erase(phases.begin() + 1);
   return phases;
 }

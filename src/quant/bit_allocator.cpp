@@ -203,7 +203,8 @@ QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
       if (entries_[i].options.empty()) best[i] = 0;
   }
   realize(best);
-  QuantizedModel model{.model = recipe_.model, .recipe_hash = hash_, .train_length = recipe_.data.seq_len};
+  QuantizedModel model{
+      .model = recipe_.model, .recipe_hash = hash_, .train_length = recipe_.data.seq_len, .segment = segment_of(recipe_)};
   report.tensors.clear();
   for (const Entry& entry : entries_) {
     model.tensors.push_back(entry.part.tensor);

@@ -39,7 +39,10 @@ QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, c
   FactorCache factors(runner, hessians, recipe.quant);
   std::vector<size_t> narrow;
   if (recipe.quant.mixed.count > 0) narrow = narrow_matrices(plans, hessians, recipe.quant.mixed.count);
-  QuantizedModel model{.model = recipe.model, .recipe_hash = recipe_hash(recipe), .train_length = recipe.data.seq_len};
+  QuantizedModel model{.model = recipe.model,
+                       .recipe_hash = recipe_hash(recipe),
+                       .train_length = recipe.data.seq_len,
+                       .segment = segment_of(recipe)};
   report.tensors.clear();
   std::vector<TensorJob> jobs;
   for (size_t i = 0; i < plans.size(); ++i) {

@@ -39,23 +39,35 @@ std::string read_recipe_file(const std::string& path) {
 
 }  // namespace
 
+bool packs_documents(const Recipe& recipe) { return recipe.data.sampler == SamplerKind::docpack; }
+
 Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> overrides) {
   const auto builtins = builtin_recipes();
   const auto found =
       std::find_if(builtins.begin(), builtins.end(), [&](const BuiltinRecipe& r) { return r.name == name_or_path; });
-  Recipe recipe;
+  std::string text, source(name_or_path);
   if (found != builtins.end()) {
-    recipe = parse_recipe(found->text, fmt::format("built-in recipe {}", found->name));
+    text = found->text;
+    source = fmt::format("built-in recipe {}", found->name);
   } else {
-    const std::string path(name_or_path);
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) refuse_name(name_or_path);
-    if (std::filesystem::is_directory(path, error)) {
-      throw InputError(fmt::format("{}: is a folder; expected a TOML recipe or a built-in name", path));
+    if (!std::filesystem::exists(source, error)) refuse_name(name_or_path);
+    if (std::filesystem::is_directory(source, error)) {
+      throw InputError(fmt::format("{}: is a folder; expected a TOML recipe or a built-in name", source));
     }
-    recipe = parse_recipe(read_recipe_file(path), path);
+    text = read_recipe_file(source);
   }
-  for (const std::string& change : overrides) apply_override(recipe, change);
+  const auto read = [&](const Recipe& defaults) {
+    Recipe made = parse_recipe(text, source, defaults);
+    for (const std::string& change : overrides) apply_override(made, change);
+    return made;
+  };
+  Recipe recipe = read({});
+  if (packs_documents(recipe)) {  // what does not say how it is scored is scored as it trains
+    Recipe inside;
+    inside.score.documents = true;
+    recipe = read(inside);
+  }
   validate(recipe, name_or_path);
   return recipe;
 }

@@ -170,8 +170,8 @@ toml::table parse_toml(std::string_view text, std::string_view source) {
 
 }  // namespace
 
-Recipe parse_recipe(std::string_view text, std::string_view source) {
-  Recipe recipe;
+Recipe parse_recipe(std::string_view text, std::string_view source, const Recipe& defaults) {
+  Recipe recipe = defaults;
   Reader::read(recipe, parse_toml(text, source), "", Source{source, true});
   return recipe;
 }

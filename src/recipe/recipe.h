@@ -39,8 +39,8 @@ struct Recipe {
 // A built-in name or the path of a TOML file, then `key=value` overrides in order, then validate(). Throws InputError.
 Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> overrides = {});
 
-// TOML text to a recipe, keys that are not given at their defaults; `source` names the text in errors. Does not validate().
-Recipe parse_recipe(std::string_view text, std::string_view source);
+// TOML text to a recipe, keys that are not given as in `defaults`; `source` names the text in errors. Does not validate().
+Recipe parse_recipe(std::string_view text, std::string_view source, const Recipe& defaults = {});
 void apply_override(Recipe& recipe, std::string_view key_equals_value);
 
 // Refuses combinations that no run could use, with a sentence naming the keys and their values.
@@ -49,6 +49,9 @@ void validate(const Recipe& recipe, std::string_view source);
 // Every key with its resolved value, in declaration order; parse_recipe gives the same recipe back.
 std::string to_toml(const Recipe& recipe);
 std::string recipe_hash(const Recipe& recipe);  // SHA-256 of to_toml, 64 hexadecimal digits
+
+// Attention stays inside documents while it trains; scoring does so too unless score.documents says otherwise.
+bool packs_documents(const Recipe& recipe);
 
 // What measures progress once "auto" is resolved: time or steps.
 ScheduleClock schedule_clock(const Recipe& recipe);

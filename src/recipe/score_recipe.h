@@ -167,7 +167,7 @@ struct ScoreRecipe {
     fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode");
     fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window");
     fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)");
-    fields.key("documents", self.documents, "attention stays inside documents");
+    fields.key("documents", self.documents, "attention stays inside documents (where nothing is said: as in training)");
     fields.table("slot", self.slot, "an offset of the last hidden state, fitted while scoring");
     fields.table("ttt", self.ttt, "weights that learn from scored chunks");
     fields.table("lora", self.lora, "adapters that learn inside a document");

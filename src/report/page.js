@@ -13,9 +13,11 @@ function comparison(runs) {
     dotChart("Best legal scores", "Bits per byte, lower is better.", runs.map((r, i) => ({name: r.name, value: best(r), kind: i})).filter(d => known(d.value)), "compared")];
 }
 
+const modeName = s => (s.mode || "plain") + (s.documents ? ", inside documents" : "");
+
 function scoreSection(runs) {
-  const many = runs.length > 1, rungs = runs.flatMap((r, i) => [known(r.summary.val_bpb) ? {name: `${many ? r.name + ": " : ""}before packing`, value: r.summary.val_bpb, kind: i} : null, ...r.scores.map(s => ({name: `${many ? r.name + ": " : ""}${s.mode || "plain"}`, value: s.val_bpb, kind: i, illegal: s.legal === false}))]).filter(Boolean);
-  const rows = runs.flatMap(r => r.scores.map(s => [many ? `${r.name}: ${s.mode || "plain"}` : s.mode || "plain", num(s.val_bpb, 5),
+  const many = runs.length > 1, rungs = runs.flatMap((r, i) => [known(r.summary.val_bpb) ? {name: `${many ? r.name + ": " : ""}before packing`, value: r.summary.val_bpb, kind: i} : null, ...r.scores.map(s => ({name: `${many ? r.name + ": " : ""}${modeName(s)}`, value: s.val_bpb, kind: i, illegal: s.legal === false}))]).filter(Boolean);
+  const rows = runs.flatMap(r => r.scores.map(s => [many ? `${r.name}: ${modeName(s)}` : modeName(s), num(s.val_bpb, 5),
     el("span", {class: s.legal === false ? "no" : "yes"}, s.legal === false ? "illegal" : "legal"), num(s.val_loss, 5), num(s.tokens), num(s.seconds, 1)]));
   if (!rows.length) return [];
   const scores = el("section", {id: "scores"}, el("h2", {}, "Scores"), table(["mode", "bits per byte", "", "nats per token", "tokens", "seconds"], rows));

@@ -18,7 +18,7 @@ WindowRunner::WindowRunner(const ScoredModel& model, const std::shared_ptr<Param
                            const ScoreContext& context)
     : shape_(shape),
       head_(head_rows_of(shape)),
-      bos_(static_cast<int32_t>(model.recipe.model.bos)),
+      segments_{static_cast<int32_t>(model.recipe.model.bos), shape.longest > 0 ? shape.longest : shape.context},
       model_(model.recipe, shape.batch, shape.context, model.stage, *context.executor, params, options_of(shape)) {}
 
 int64_t WindowRunner::head_begin(const ScoreWindow& window) const {
@@ -43,21 +43,13 @@ void WindowRunner::fill(std::span<const uint16_t> stream, int64_t i, const Score
     model_.targets()[static_cast<size_t>(i * head_ + j)] = token(window.start + begin + j + 1);
   for (int64_t j = 0; j < head_ && head_ < length; ++j)
     model_.head_rows()[static_cast<size_t>(i * head_ + j)] = static_cast<int32_t>(i * length + begin + j);
-  if (shape_.documents) fill_segments(i);
-}
-
-void WindowRunner::fill_segments(int64_t i) {
-  auto begin = static_cast<int32_t>(i * shape_.context);
-  for (int64_t m = i * shape_.context; m < (i + 1) * shape_.context; ++m) {
-    if (model_.tokens()[static_cast<size_t>(m)] == bos_) begin = static_cast<int32_t>(m);
-    model_.segment_start()[static_cast<size_t>(m)] = begin;
-  }
 }
 
 void WindowRunner::run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
   FAIRWAY_ASSERT(!windows.empty() && static_cast<int64_t>(windows.size()) <= shape_.batch, "more windows than a batch holds");
   for (int64_t i = 0; i < shape_.batch; ++i)  // a batch that is not full repeats its last window; nobody reads those rows
     fill(stream, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
+  if (shape_.documents) segment_starts(model_.tokens(), shape_.context, segments_, model_.segment_start());
   model_.run();
 }
 

@@ -2,6 +2,7 @@
 // only on the last rows of a window, those that are scored or that an adapter asks for before them.
 #pragma once
 
+#include "recipe/segments.h"
 #include "score/distribution.h"
 #include "score/evaluator.h"
 #include "score/windows.h"
@@ -14,6 +15,7 @@ struct WindowShape {
   int64_t before = 0;      // positions before the scored ones that the head runs on too
   int64_t batch = 1;       // windows at once
   bool documents = false;  // attention begins at the last document start
+  int64_t longest = 0;     // tokens of a segment of a document; 0: as many as the window has
   bool raw = false;        // logits before the softcap, without loss
 };
 
@@ -35,11 +37,10 @@ class WindowRunner {
 
  private:
   void fill(std::span<const uint16_t> stream, int64_t i, const ScoreWindow& window);
-  void fill_segments(int64_t i);
 
   WindowShape shape_;
   int64_t head_;  // rows of a window that the head runs on
-  int32_t bos_;
+  SegmentRule segments_;
   EvalModel model_;
 };
 

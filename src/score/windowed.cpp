@@ -182,10 +182,18 @@ double WindowedEvaluator::estimate(int64_t targets) {
 
 namespace {
 
+// Plain rows are cut as training cut them, also where a document is longer than its segments (scoring spec §2.1); sliding
+// windows are there to give every target as much context as they hold.
+WindowShape stateless_shape(const ScoredModel& model, const ScoreSettings& settings) {
+  WindowShape shape = window_shape(settings);
+  if (settings.score.mode == ScoreMode::plain && packs_documents(model.recipe)) shape.longest = model.recipe.data.max_segment;
+  return shape;
+}
+
 class WindowEvaluator final : public WindowedEvaluator {
  public:
   WindowEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context)
-      : WindowedEvaluator(model, settings, context, window_shape(settings)) {}
+      : WindowedEvaluator(model, settings, context, stateless_shape(model, settings)) {}
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ Optimizer::Start start_of(const Executor& executor, const Communicator& comm) {
 }  // namespace
 
 Geometry micro_batch_geometry(const Recipe& recipe) {
-  const bool packed = recipe.data.sampler == SamplerKind::docpack;
+  const bool packed = packs_documents(recipe);
   const int64_t tokens = recipe.train.micro_batch_tokens;
   return {.tokens = tokens, .row_length = packed ? tokens : recipe.data.seq_len, .packed = packed};
 }

@@ -79,6 +79,10 @@ std::vector<Fault> header_faults() {
       changed("long number", "longer than eight bytes", [](FileParts& f) { f.length = std::string(9, '\x81'); }),
       changed("padded number", "not in its shortest form", [](FileParts& f) { f.length = std::string("\x81\x00", 2); }),
       changed("training length", "at most 16777216 is possible", [](FileParts& f) { f.length = "\xff\xff\xff\xff\x7f"; }),
+      changed("segment length", "segment length 268435455, at most",
+              [](FileParts& f) { f.flags = 15, f.length += "\xff\xff\xff\x7f"; }),
+      changed("no segment", "segment length 0", [](FileParts& f) { f.flags = 15, f.length += std::string(1, '\0'); }),
+      changed("segment cut", "ends inside the segment length", [](FileParts& f) { f.flags = 15, f.parts.clear(); }),
       changed("looped without loop", "is marked as looped",
               [](FileParts& f) {
                 f.set_text("architecture", replaced(f.part("architecture").bytes, "loop.count=1", "loop.count=0"));

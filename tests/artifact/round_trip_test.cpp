@@ -64,6 +64,15 @@ TEST(Artifact, HoldsEveryBuiltInArchitecture) {
   EXPECT_EQ(read_artifact(write_artifact(model), "test"), model);
 }
 
+TEST(Artifact, SaysThatDocumentsWerePacked) {
+  QuantizedModel model = made_model(tiny_architecture(), 6);
+  const size_t across = write_artifact(model).size();
+  model.segment = 2048;
+  const std::string bytes = write_artifact(model);
+  EXPECT_EQ(bytes.size(), across + 2);
+  EXPECT_EQ(read_artifact(bytes, "test"), model);
+}
+
 TEST(Artifact, WholeAndUncodedFormsReadAlike) {
   QuantizedModel model = made_model(tiny_architecture(), 4);
   FileParts parts = parts_of(model);
@@ -135,7 +144,8 @@ TEST(Artifact, ReadsTheKeptFiles) {
 }
 
 // The newest kept file is what is written now. What decoders must do otherwise needs a version of its own, other choices of the
-// encoder (3b: tensors choose their plans together; 3c: values that repeat are matched; 3d: one more key of [model]) a file; it lies ready then.
+// encoder (3b: tensors choose their plans together; 3c: values that repeat are matched; 3d: one more key of [model]) a file; it
+// lies ready then.
 TEST(Artifact, WritesTheKeptBytes) {
   const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact", kept = folder / "version3d.fwy";
   const std::string written = write_artifact(load_artifact(folder / "version1.fwy"));

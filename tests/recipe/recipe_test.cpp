@@ -187,5 +187,24 @@ TEST(Recipe, ClockFollowsStepsUnlessToldOtherwise) {
   EXPECT_EQ(schedule_clock(with({"train.steps=10", "optim.schedule.clock=time"})), ScheduleClock::time);
 }
 
+TEST(Recipe, PackedDocumentsAreScoredInsideUnlessSaidOtherwise) {
+  const auto inside = [](const char* name, std::vector<std::string> overrides) {
+    return load_recipe(name, overrides).score.documents;
+  };
+  EXPECT_TRUE(inside("best", {}));
+  EXPECT_FALSE(inside("pr1584", {}));
+  EXPECT_TRUE(inside("pr1584", {"data.sampler=docpack"}));
+  EXPECT_FALSE(inside("pr1584", {"data.sampler=docpack", "score.documents=false"}));
+  EXPECT_FALSE(inside("pr1584", {"score.documents=false", "data.sampler=docpack"}));
+  EXPECT_TRUE(inside("pr1584", {"score.documents=true"}));
+  EXPECT_FALSE(inside("best", {"score.documents=false"}));
+}
+
+TEST(Recipe, OnlyTheInputSmearHasAMask) {
+  const std::vector<std::string> off{"model.smear_bos_mask=false"};
+  EXPECT_FALSE(load_recipe("best", off).model.smear_bos_mask);
+  EXPECT_THROW(load_recipe("pr1584", off), InputError);
+}
+
 }  // namespace
 }  // namespace fairway

@@ -2,6 +2,7 @@
 // later.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "comm/thread_ranks.h"
@@ -233,6 +234,24 @@ TEST(Evaluator, TellsWhatIsLegal) {
   ScoreSettings control = settings_of(recipe, ScoreMode::sliding);
   control.control = NegativeControl::broken_mask;
   EXPECT_FALSE(is_legal(control));
+}
+
+// A model of packed documents is scored plainly on the segments that it was trained on: a row of four is four short rows.
+TEST(PlainRows, AreCutIntoTheSegmentsOfTraining) {
+  Recipe recipe = tiny_recipe(true);
+  recipe.model.bigram.rows = 0;  // looks at the token before, also across a cut
+  recipe.data.sampler = SamplerKind::docpack;
+  recipe.data.max_segment = 24;
+  std::vector<uint16_t> stream = tiny_stream(2 * kContext);
+  std::replace(stream.begin() + 1, stream.end(), uint16_t{1}, uint16_t{5});  // one document, longer than its segments
+  ScoreSettings rows = settings_of(recipe, ScoreMode::plain), segments = rows;
+  rows.score.documents = true;
+  segments.score.context = recipe.data.max_segment;
+  const ScoreLedger want = score(tiny_model(recipe), segments, stream), have = score(tiny_model(recipe), rows, stream);
+  for (int64_t target = 1; target <= 2 * kContext; ++target) ASSERT_NEAR(have.nll(target), want.nll(target), 1e-5) << target;
+  recipe.data.sampler = SamplerKind::sequential;
+  const ScoreLedger whole = score(tiny_model(recipe), rows, stream);
+  EXPECT_GT(std::abs(whole.nll(30) - want.nll(30)), 1e-4);  // its rows have no such cuts
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+// A model of packed documents is validated, scored and audited inside documents, from run folder and artifact alike.
+#include <gtest/gtest.h>
+
+#include "app/world.h"
+
+namespace {
+
+using nlohmann::json;
+
+TEST(Documents, AreKeptApartByTrainingAndEveryScoreAfterIt) {
+  const ScratchFolder scratch;
+  const std::string data = scratch / "data", run = scratch / "run", artifact = scratch / "model.fwy", out = scratch / "scored";
+  make_data(data);
+  const Args packed{"--set", "data.sampler=docpack", "--set", "data.max_segment=32"};
+  Args train = train_smoke(data, run, {"--steps", "6", "--quiet"});
+  train.insert(train.end(), packed.begin(), packed.end());
+  const json trained = run_json(train);
+  const json plain = run_json({"score", run, "--data", data, "--mode", "plain"});
+  EXPECT_EQ(plain["documents"], true);
+  EXPECT_EQ(plain["val_loss"], trained["val_loss"]);  // training validates as `score` scores
+  const json across = run_json({"score", run, "--data", data, "--mode", "plain", "--set", "score.documents=false"});
+  EXPECT_EQ(across["documents"], false);
+  EXPECT_NE(across["val_loss"], plain["val_loss"]);
+
+  run_json({"pack", run, "--set", "quant.rule=rtn", "--out", artifact});
+  const json of_artifact = run_json({"score", artifact, "--data", data, "--mode", "sliding", "--stride", "16", "--out", out});
+  EXPECT_EQ(of_artifact["documents"], true);
+  const json receipt = json::parse(contents(out + "/receipt.json"));
+  EXPECT_EQ(receipt["settings"]["documents"], true);
+  EXPECT_EQ(receipt["score"]["documents"], true);
+  const json audit = run_json({"audit", artifact, "--data", data, "--mode", "sliding", "--stride", "16", "--tokens", "320",
+                               "--probes", "2", "--receipt", out + "/receipt.json"});
+  EXPECT_EQ(audit["legal"], true) << audit.dump(1);
+  EXPECT_EQ(run_json({"audit", "--verify", out + "/receipt.json", "--again"})["held"], true);
+  EXPECT_EQ(run_program({"audit", artifact, "--data", data, "--mode", "sliding", "--stride", "16", "--set",
+                         "score.documents=false", "--receipt", out + "/receipt.json"})
+                .status,
+            2);  // the receipt of another score
+}
+
+}  // namespace
