@@ -1,101 +1,39 @@
 #include "golden/case_file.h"
 
-#include <fmt/core.h>
-
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "base/error.h"
+#include "recipe/model_shape.h"
 
 namespace fairway::golden {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-int64_t whole(const Safetensors& file, const std::string& key, int64_t least, int64_t most) {
-  const double value = number(file, key);
-  if (!(value >= static_cast<double>(least) && value <= static_cast<double>(most)) || value != std::floor(value)) {
-    throw InputError(file.name() + ": metadata " + key + " = " + file.metadata().at(key) + " is not a whole number from " +
-                     std::to_string(least) + " to " + std::to_string(most));
-  }
-  return static_cast<int64_t>(value);
-}
-
-std::vector<int64_t> list(const Safetensors& file, const std::string& key) {
-  std::vector<int64_t> out;
-  const auto found = file.metadata().find(key);
-  if (found == file.metadata().end()) throw InputError(file.name() + ": not a golden case: metadata has no " + key);
-  const std::string& text = found->second;
-  for (const char *at = text.data(), *end = at + text.size(); at < end;) {
-    int64_t value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || (next < end && *next != ','))
-      throw InputError(fmt::format("{}: metadata {} = {} is not a list like 3,4", file.name(), key, text));
-    out.push_back(value);
-    at = next < end ? next + 1 : next;
-  }
-  return out;
+int64_t sequential_blocks(const ModelRecipe& model, bool with_loop) {
+  const std::vector<int64_t> order = layer_order(model, with_loop).layers;
+  return std::count_if(order.begin(), order.end(),
+                       [&](int64_t layer) { return model.lanes.start < 0 || layer < model.lanes.start; });
 }
 
 }  // namespace
 
-double number(const Safetensors& file, const std::string& key) {
-  const auto found = file.metadata().find(key);
-  if (found == file.metadata().end()) throw InputError(file.name() + ": not a golden case: metadata has no " + key);
-  double value = 0;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw InputError(file.name() + ": metadata " + key + " = " + text + " is not a number");
-  return value;
-}
-
-double number_or(const Safetensors& file, const std::string& key, double fallback) {
-  return file.metadata().contains(key) ? number(file, key) : fallback;
-}
-
-Recipe recipe_of(const Safetensors& file, const std::string& prefix) {
-  Recipe recipe;
-  ModelRecipe& m = recipe.model;
-  m.vocab = whole(file, "VOCAB_SIZE", 2, 65536);
-  m.dim = whole(file, "MODEL_DIM", 1, 16384);
-  m.layers = whole(file, "NUM_LAYERS", 1, 256);
-  m.heads = whole(file, "NUM_HEADS", 1, 1024);
-  m.kv_heads = whole(file, "NUM_KV_HEADS", 1, 1024);
-  const double hidden = number(file, "MLP_MULT") * static_cast<double>(m.dim);
-  if (!(hidden >= 1 && hidden <= 65536))
-    throw InputError(file.name() + ": metadata MLP_MULT = " + file.metadata().at("MLP_MULT") +
-                     " does not give 1 to 65536 units");
-  m.mlp_hidden = static_cast<int64_t>(std::llround(hidden));
-  m.rope.dims = whole(file, "ROPE_DIMS", 0, 1024);
-  m.xsa_first_layer = m.layers - whole(file, "XSA_LAST_N", 0, m.layers);
-  if (m.xsa_first_layer == m.layers) m.xsa_first_layer = -1;
-  if (file.metadata().contains("NUM_LOOPS")) {
-    m.loop.start = whole(file, "LOOP_START", 0, m.layers - 1);
-    m.loop.end = whole(file, "LOOP_END", m.loop.start, m.layers - 1);
-    m.loop.count = whole(file, "NUM_LOOPS", 0, 64);
-    m.rope.reference_length = 2048;  // the looped family; the others have 1024
+bool looped(const Safetensors& file, Metadata& meta, const Recipe& recipe) {
+  const bool told = meta.has("LOOPED"), can = recipe.model.loop.count > 0;
+  if (told && meta.flag("LOOPED") && !can) throw InputError(file.name() + ": metadata LOOPED = 1, but NUM_LOOPS loops nothing");
+  if (!file.has("hidden")) return told && meta.flag("LOOPED");
+  const int64_t stored = file.get("hidden").dim(0), plain = sequential_blocks(recipe.model, false),
+                deep = can ? sequential_blocks(recipe.model, true) : plain;
+  const bool with_loop = told ? meta.flag("LOOPED") : can && stored == deep;
+  if (stored != (with_loop ? deep : plain)) {
+    throw InputError(file.name() + ": hidden holds " + std::to_string(stored) + " states, the model makes " +
+                     std::to_string(plain) + " or, looped, " + std::to_string(deep) +
+                     (told ? "; LOOPED = " + meta.text("LOOPED") : ""));
   }
-  if (file.metadata().contains("PARALLEL_START_LAYER")) m.lanes.start = whole(file, "PARALLEL_START_LAYER", 0, m.layers);
-  if (m.lanes.start >= m.layers) m.lanes.start = -1;
-  if (file.metadata().contains("BIGRAM_VOCAB_SIZE")) {
-    m.bigram.rows = whole(file, "BIGRAM_VOCAB_SIZE", 0, 1 << 24);
-    m.bigram.dim = whole(file, "BIGRAM_DIM", 1, 16384);
-  }
-  if (file.metadata().contains("VE_DIM")) {
-    m.value_embed.dim = whole(file, "VE_DIM", 0, 16384);
-    m.value_embed.layers = list(file, "VE_LAYERS");
-  }
-  m.smear = file.has(prefix + "smear.gate")     ? SmearKind::constant
-            : file.has(prefix + "smear.weight") ? SmearKind::input
-                                                : SmearKind::none;
-  m.skip = file.has(prefix + "skip.gate")     ? SkipKind::gated
-           : file.has(prefix + "skip.weight") ? SkipKind::additive
-                                              : SkipKind::none;
-  m.attn_gate = file.has(prefix + "block.attn_gate") ? AttnGateKind::sparse : AttnGateKind::none;
-  return recipe;
+  return with_loop;
 }
 
 void load_params(const Safetensors& file, const std::string& prefix, const ParamStore& params) {
@@ -126,21 +64,10 @@ double relative_error(const float* have, const Tensor& want) {
   return difference == 0 ? 0 : norm == 0 ? kInfinity : std::sqrt(difference / norm);
 }
 
-bool looped(const Safetensors& file, const Recipe& recipe) {
-  if (recipe.model.loop.count == 0 || !file.has("hidden")) return false;
-  const auto sequential = [&](bool with_loop) {
-    int64_t blocks = 0;
-    for (int64_t layer : layer_order(recipe.model, with_loop).layers) {
-      blocks += recipe.model.lanes.start < 0 || layer < recipe.model.lanes.start ? 1 : 0;
-    }
-    return blocks;
-  };
-  const int64_t stored = file.get("hidden").dim(0);
-  if (stored != sequential(false) && stored != sequential(true)) {
-    throw InputError(file.name() + ": hidden holds " + std::to_string(stored) + " states, the model makes " +
-                     std::to_string(sequential(false)) + " or, looped, " + std::to_string(sequential(true)));
-  }
-  return stored == sequential(true);
+const TensorError& worst_of(const std::vector<TensorError>& errors) {
+  FAIRWAY_ASSERT(!errors.empty(), "a model without parameters");
+  return *std::max_element(errors.begin(), errors.end(),
+                           [](const TensorError& a, const TensorError& b) { return a.error / a.limit < b.error / b.limit; });
 }
 
 }  // namespace fairway::golden

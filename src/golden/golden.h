@@ -3,30 +3,41 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "autograd/executor.h"
+#include "golden/tolerances.h"
 #include "params/safetensors.h"
 #include "recipe/recipe.h"
 
 namespace fairway::golden {
 
+// Errors are relative; of a tensor in the 2-norm.
+struct TensorError {
+  std::string name;
+  double error = 0, limit = 0;
+  bool held() const { return error <= limit; }
+};
+// The one that comes nearest to its limit, or is farthest beyond it.
+const TensorError& worst_of(const std::vector<TensorError>& errors);
+
 struct CaseResult {
-  double loss = 0, loss_expected = 0, loss_error = 0;  // errors are relative
-  double worst_grad = 0;                               // in the 2-norm of a tensor, scaled so that the limit is 1e-4
-  std::string worst_grad_name;
+  double loss = 0, loss_expected = 0, loss_error = 0;
+  std::vector<TensorError> gradients;
   double logits_error = 0, hidden_error = 0;
+  Tolerances limits;
   bool held = false;
 };
 
 struct TrajectoryResult {
-  int64_t steps = 0;
-  double worst_loss = 0, worst_grad_norm = 0, worst_final = 0, worst_ema = 0;
-  std::string worst_final_name;
+  std::vector<double> losses, gradient_norms;  // errors, step by step
+  std::vector<TensorError> final_weights, averages;
+  double worst_loss = 0, worst_grad_norm = 0;
+  Tolerances limits;
   bool held = false;
 };
 
 bool is_trajectory(const Safetensors& file);
-Recipe recipe_of(const Safetensors& file, const std::string& prefix);  // from metadata and the tensors that are there
 CaseResult run_case(const Safetensors& file, Executor& executor);
 TrajectoryResult run_trajectory(const Safetensors& file, Executor& executor);
 

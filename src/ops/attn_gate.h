@@ -8,6 +8,7 @@ namespace fairway {
 struct AttnGate {
   static constexpr std::string_view name = "attn_gate";
   static constexpr bool differentiable = true;
+  static constexpr double kScale = 0.5;
   int64_t heads = 0;  // H
   struct In {
     Tensor a;     // (M, D) the block's normed input

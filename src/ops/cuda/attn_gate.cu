@@ -5,6 +5,8 @@
 namespace fairway::cuda {
 namespace {
 
+constexpr auto kGateScale = static_cast<float>(AttnGate::kScale);
+
 struct Gate {
   int64_t rows, heads, size, width, gated;  // size of a head, width of a, W
 };
@@ -16,7 +18,7 @@ __global__ void gate_forward(Gate n, Source<T> a, Source<T> y, Source<float> gat
     const int64_t row = i / n.heads * n.width, h = i % n.heads;
     float logit = 0;
     for (int64_t c = lane_id(); c < n.gated; c += 32) logit += gate[h * n.gated + c] * a[row + c];
-    const float s = sigmoid(0.5f * warp_sum(logit));
+    const float s = sigmoid(kGateScale * warp_sum(logit));
     if (lane_id() == 0) open.put(i, s);
     for (int64_t e = lane_id(); e < n.size; e += 32) z.put(i * n.size + e, s * y[i * n.size + e]);
   }
@@ -42,7 +44,7 @@ __global__ void gate_backward(Gate n, Source<T> a, Source<T> y, Source<float> ga
         along += grad * y[head + e];
         dy.put(head + e, s * grad);
       }
-      const float t = 0.5f * s * (1 - s) * warp_sum(along);
+      const float t = kGateScale * s * (1 - s) * warp_sum(along);
       if (lane_id() == 0) logits[h] = t;
       for (int64_t c = lane_id(); c < n.gated; c += 32) sums[h * n.gated + c] += t * a[m * n.width + c];
     }

@@ -13,7 +13,8 @@ void forward(const AttnGate& op, const Forward<AttnGate>& f) {
     for (int64_t m = 0; m < f.in.y.rows(); ++m)
       for (int64_t h = 0; h < op.heads; ++h) {
         const int64_t head = (m * op.heads + h) * size;
-        const double s = sigmoid(0.5 * sum(gated, [&](int64_t i) { return gate[h * gated + i] * a[m * width + i]; }));
+        const double s =
+            sigmoid(AttnGate::kScale * sum(gated, [&](int64_t i) { return gate[h * gated + i] * a[m * width + i]; }));
         open.put(m * op.heads + h, s);
         for (int64_t e = 0; e < size; ++e) z.put(head + e, s * y[head + e]);
       }
@@ -30,7 +31,7 @@ void backward(const AttnGate& op, const Backward<AttnGate>& b) {
       const auto logit_grad = [&](int64_t h) {
         const int64_t head = (m * op.heads + h) * size;
         const double s = open[m * op.heads + h];
-        return 0.5 * s * (1 - s) * sum(size, [&](int64_t e) { return g[head + e] * y[head + e]; });
+        return AttnGate::kScale * s * (1 - s) * sum(size, [&](int64_t e) { return g[head + e] * y[head + e]; });
       };
       for (int64_t h = 0; h < op.heads; ++h) {
         const int64_t head = (m * op.heads + h) * size;

@@ -153,12 +153,14 @@ void backward_rows(const Xsa& op, const Backward<Xsa>& call, RowRange rows, void
   }
 }
 
+constexpr float kGateScale = static_cast<float>(AttnGate::kScale);
+
 void forward_rows(const AttnGate& op, const Forward<AttnGate>& call, RowRange rows) {
   const int64_t width = columns_of(call.in.gate), n = columns_of(call.in.a), size = columns_of(call.in.y) / op.heads;
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     const float* a = row_of(call.in.a, m, n);
     float* open = row_of(call.saved.open, m, op.heads);
-    for (int64_t h = 0; h < op.heads; ++h) open[h] = 0.5f * dot_of(row_of(call.in.gate, h, width), a, width);
+    for (int64_t h = 0; h < op.heads; ++h) open[h] = kGateScale * dot_of(row_of(call.in.gate, h, width), a, width);
     map<sigmoid_of>(open, open, op.heads);
     for (int64_t h = 0; h < op.heads; ++h) {
       const float *y = base_of(call.in.y) + (m * op.heads + h) * size, factor = open[h];
@@ -182,7 +184,7 @@ void backward_rows(const AttnGate& op, const Backward<AttnGate>& call, RowRange 
       const float *g = row_of(call.dout.z, at, size), *y = row_of(call.in.y, at, size), *gate = row_of(call.in.gate, h, width);
       float* dy = row_of(call.din.y, at, size);
       const float s = base_of(call.saved.open)[at];
-      const float slope = 0.5f * s * (1.0f - s) * dot_of(g, y, size);
+      const float slope = kGateScale * s * (1.0f - s) * dot_of(g, y, size);
       if (dy != nullptr)
         for_columns(size, [&](int64_t c, auto t) { put(dy + c, s * load<decltype(t)>(g + c), call.din.y.accumulate); });
       for (int64_t w = 0; w < width; ++w) {

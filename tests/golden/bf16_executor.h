@@ -1,0 +1,79 @@
+// The reference backend with the types that a device's programs have in bf16 (autograd/cuda_lowering): activations and their
+// gradients are rounded after every call, matrices before they are read. What such a run gives is what the bounds for bf16 are
+// made for, and it can be had without a device.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <deque>
+
+#include "autograd/eager.h"
+
+namespace fairway {
+
+class Bf16Executor final : public Executor {
+ public:
+  explicit Bf16Executor(Queue& queue) : inner_(make_ref_executor(queue)) {}
+  Backend backend() const override { return Backend::cuda; }
+  void run_call(const BoundCall& bound) override { inner_->run_call(bound); }
+  void run(const BoundProgram& program) override {
+    run_told(program, [](size_t) {});
+  }
+  void run(const BoundProgram& program, const Observer& observer) override {
+    auto point = program.program().observed.begin();
+    run_told(program, [&](size_t i) {
+      for (; point != program.program().observed.end() && point->call == i; ++point)
+        observer(point->name, program.tensor(point->value));
+    });
+  }
+  void run_told(const BoundProgram& program, const std::function<void(size_t call)>& after) override {
+    for (size_t i = 0; i < program.calls().size(); ++i) {
+      run_rounded(program.calls()[i], program.program());
+      after(i);
+    }
+  }
+
+ private:
+  static void round(const Tensor& tensor) {
+    if (!tensor || tensor.spec.dtype != DType::f32) return;
+    for (int64_t i = 0; i < tensor.numel(); ++i) {
+      const auto bits = std::bit_cast<uint32_t>(tensor.as<float>()[i]);
+      tensor.as<float>()[i] = std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
+    }
+  }
+  void run_rounded(const BoundCall& bound, const Program& program) {
+    const Call& call = *bound.call;
+    const bool learns = std::visit(
+        []<class Op>(const Op&) {
+          if constexpr (requires { Op::differentiable; }) return Op::differentiable;
+          return false;
+        },
+        call.op);
+    const bool head = std::holds_alternative<SoftcapCrossEntropy>(call.op);
+    BoundCall rounded = bound;
+    std::deque<std::vector<float>> copies;
+    const auto external = [&](int32_t id) {
+      return id != kNoValue && static_cast<bool>(program.values[static_cast<size_t>(id)].external);
+    };
+    for (size_t i = 0; i < call.in.size(); ++i) {
+      Tensor& in = rounded.in[i];
+      const bool matrix = external(call.in[i]) && in.spec.dtype == DType::f32 && in.spec.shape.rank >= 2;
+      const bool iterated = std::holds_alternative<NewtonSchulz>(call.op);
+      if (!iterated && !(learns && matrix && !std::holds_alternative<QkNormRope>(call.op))) continue;
+      std::vector<float>& copy = copies.emplace_back(static_cast<size_t>(in.numel()));
+      std::memcpy(copy.data(), in.data, in.spec.bytes());
+      in = make_view(copy.data(), in.spec);
+      round(in);
+    }
+    inner_->run_call(rounded);
+    if (!learns) return;
+    for (size_t i = 0; i < call.out.size() && !call.backward && !head; ++i)
+      if (!external(call.out[i])) round(bound.out[i]);
+    for (size_t i = 0; i < call.din.size() && call.backward; ++i)
+      if (!external(call.din[i])) round(bound.din[i]);
+  }
+
+  std::unique_ptr<Executor> inner_;
+};
+
+}  // namespace fairway
