@@ -47,7 +47,8 @@ void add_tokenize(CLI::App& parent) {
       ->check(CLI::Range(0, 100000));
   command->add_option("--val", *validation, "text of the validation shard");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
-  command->add_flag("--case-ops", options->case_ops, "transform the case of letters first (bijective)");
+  command->add_flag("--case-ops", options->case_ops,
+                    "transform the case of letters first (bijective; implied by a tokenizer with the operators)");
 }
 
 void add_train_tokenizer(CLI::App& parent) {

@@ -12,7 +12,7 @@ const double kProgramBegan = steady_seconds();  // before main()
 }  // namespace
 
 Written write_text(const TextModel& model, const WriterFlags& flags, const std::function<bool(const std::string&)>& tell) {
-  const std::vector<int> before = model.tokenizer().encode(flags.prompt);
+  const std::vector<int> before = encode_text(model.tokenizer(), flags.prompt);
   std::vector<int32_t> prompt{kBosId};
   prompt.insert(prompt.end(), before.begin(), before.end());
   SampleOptions options = flags.sample;

@@ -255,10 +255,12 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
 
 }  // namespace
 
-TokenizeResult tokenize(const TokenizeOptions& options) {
+TokenizeResult tokenize(const TokenizeOptions& asked) {
   const auto begin = std::chrono::steady_clock::now();
-  check(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.tokenizer);
+  check(asked);
+  const Tokenizer tokenizer = Tokenizer::load(asked.tokenizer);
+  TokenizeOptions options = asked;
+  options.case_ops = asked.case_ops || declares_case_ops(tokenizer);  // else `generate` would read other text than training did
   const Encoder encoder(tokenizer, options.case_ops);
   std::vector<std::filesystem::path> validation;
   if (options.validation) validation.push_back(*options.validation);

@@ -21,8 +21,8 @@ struct TokenizeOptions {
   int shards = 0;  // train shards of equal size; 0: as many of shard_tokens as it takes
   uint64_t shard_tokens = 100'000'000;
   int threads = 2;
-  bool byte_counts = false;       // also fineweb_val_bytes_*.bin: original bytes of each validation token
-  bool case_ops = false;          // transform the text first (spec A.7); implies byte_counts
+  bool byte_counts = false;  // also fineweb_val_bytes_*.bin: original bytes of each validation token
+  bool case_ops = false;     // transform the text first (spec A.7); implies byte_counts, implied by a tokenizer with operators
   double checkpoint_seconds = 5;  // how often the work so far is made safe; what came after is done again
   std::function<void(const TokenizeProgress&)> progress;  // called now and then; may throw to stop, the work so far is kept
 };

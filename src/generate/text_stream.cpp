@@ -16,6 +16,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::vector<int> before)
     : tokenizer_(&tokenizer), tokens_(std::move(before)) {
   told_ = tokens_.size();
   context_ = told_ - std::min(told_, kContext);
+  if (declares_case_ops(tokenizer)) case_.emplace().push(tokenizer.decode(tokens_));  // an operator may reach beyond it
 }
 
 std::string TextStream::text_from_context() const {
@@ -30,13 +31,13 @@ std::string TextStream::push(int token) {
   std::string text = text_from_context();
   if (text.ends_with(kBrokenLetter) && tokens_.size() - told_ < kMostHeld) return {};
   context_ = told_, told_ = tokens_.size();
-  return text;
+  return ordinary(text);
 }
 
 std::string TextStream::finish() {
-  std::string text = text_from_context();
+  std::string text = ordinary(text_from_context());
   context_ = told_, told_ = tokens_.size();
-  return text;
+  return case_ ? text + case_->finish() : text;
 }
 
 }  // namespace fairway

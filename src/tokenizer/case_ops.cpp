@@ -19,6 +19,9 @@ bool is_op(std::string_view text) {
   return std::any_of(kCaseOps.begin(), kCaseOps.end(), [&](std::string_view op) { return text.starts_with(op); });
 }
 
+// Less than an operator, and all of it may be one's beginning.
+bool begins_op(std::string_view text) { return text.size() < kEscapeOp.size() && kEscapeOp.starts_with(text); }
+
 void encode_run(std::string_view run, std::string& out) {
   const auto capitals = static_cast<size_t>(std::count_if(run.begin(), run.end(), is_upper));
   const bool all = capitals == run.size() && capitals >= 2;
@@ -58,36 +61,87 @@ std::string encode_case(std::string_view text) {
 }
 
 std::string decode_case(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    const std::string_view rest = text.substr(i);
-    if (!is_op(rest)) {
-      out += text[i++];
-      continue;
-    }
-    i += kEscapeOp.size();
-    const size_t letters = letters_from(text, i);
-    if (rest.starts_with(kEscapeOp)) {
-      if (!is_op(text.substr(i)))
-        throw InputError(fmt::format("byte {} of a case-encoded text: an escape without an operator", i));
-      out += text.substr(i, kEscapeOp.size());
-      i += kEscapeOp.size();
-      continue;
-    }
-    if (letters == 0) throw InputError(fmt::format("byte {} of a case-encoded text: a case operator without a letter", i));
-    const size_t raised = rest.starts_with(kCapsOp) ? letters : 1;
-    for (size_t n = 0; n < raised; ++n) out += to_upper(text[i++]);
-  }
+  CaseDecoder decoder;
+  std::string out = decoder.push(text);
+  out += decoder.finish();
+  if (!decoder.fault().empty()) throw InputError(decoder.fault());
   return out;
 }
 
-CaseByteCounter::CaseByteCounter(const Tokenizer& tokenizer, const ByteTables& tables) : tables_(tables) {
-  for (size_t i = 0; i < kCaseOps.size(); ++i) {
-    ops_[i] = tokenizer.find(kCaseOps[i]);
-    if (ops_[i] < 0 || tokenizer.piece(ops_[i]).type != PieceType::user_defined)
-      throw InputError("the tokenizer has no user-defined pieces U+E001 to U+E004, so it cannot be used with case operators");
+std::string CaseDecoder::push(std::string_view piece) {
+  held_ += piece;
+  const std::string_view all(held_);
+  std::string out;
+  out.reserve(all.size());
+  size_t at = 0;
+  while (at < all.size() && !begins_op(all.substr(at))) {
+    const size_t before = place_;
+    take(all.substr(at), out);
+    at += place_ - before;
   }
+  held_.erase(0, at);
+  return out;
+}
+
+std::string CaseDecoder::finish() {
+  std::string out;
+  while (!held_.empty()) {
+    take(held_, out);
+    held_.erase(0, 1);  // bytes of no whole operator
+  }
+  end_without_letter();
+  return out;
+}
+
+void CaseDecoder::note(const char* what) {
+  if (fault_.empty()) fault_ = fmt::format("byte {} of a case-encoded text: {}", place_, what);
+}
+
+void CaseDecoder::end_without_letter() {
+  if (awaits_ == Awaits::literal) note("an escape without an operator");
+  if (awaits_ == Awaits::letter || awaits_ == Awaits::run) note("a case operator without a letter");
+  awaits_ = Awaits::nothing;
+}
+
+void CaseDecoder::take(std::string_view rest, std::string& out) {
+  if (is_op(rest)) {
+    const std::string_view op = rest.substr(0, kEscapeOp.size());
+    if (awaits_ == Awaits::literal) {
+      out += op;
+      awaits_ = Awaits::nothing;
+    } else {
+      end_without_letter();
+      awaits_ = op == kEscapeOp ? Awaits::literal : op == kCapsOp ? Awaits::run : Awaits::letter;
+    }
+    place_ += op.size();
+    return;
+  }
+  const char c = rest.front();
+  if (is_letter(c) && awaits_ != Awaits::literal) {
+    out += awaits_ == Awaits::nothing ? c : to_upper(c);
+    awaits_ = awaits_ == Awaits::run || awaits_ == Awaits::rest_of_run ? Awaits::rest_of_run : Awaits::nothing;
+  } else {
+    end_without_letter();
+    out += c;
+  }
+  ++place_;
+}
+
+bool declares_case_ops(const Tokenizer& tokenizer) {
+  return std::all_of(kCaseOps.begin(), kCaseOps.end(), [&](std::string_view op) {
+    const int id = tokenizer.find(op);
+    return id >= 0 && tokenizer.piece(id).type == PieceType::user_defined;
+  });
+}
+
+std::vector<int> encode_text(const Tokenizer& tokenizer, std::string_view text) {
+  return declares_case_ops(tokenizer) ? tokenizer.encode(encode_case(text)) : tokenizer.encode(text);
+}
+
+CaseByteCounter::CaseByteCounter(const Tokenizer& tokenizer, const ByteTables& tables) : tables_(tables) {
+  if (!declares_case_ops(tokenizer))
+    throw InputError("the tokenizer has no user-defined pieces U+E001 to U+E004, so it cannot be used with case operators");
+  for (size_t i = 0; i < kCaseOps.size(); ++i) ops_[i] = tokenizer.find(kCaseOps[i]);
 }
 
 void CaseByteCounter::count(std::span<const int> document, std::vector<uint16_t>& out) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tokenizer/shared_data.h"
+#include "tokenizer/train_bpe.h"
 
 namespace fairway {
 namespace {
@@ -29,6 +30,32 @@ TEST(TextStream, GivesTheTextOfAllTokensInWholeLetters) {
     EXPECT_EQ(head + told, text) << "after " << given;
     EXPECT_EQ(stream.finish(), "");
   }
+}
+
+// A model of transformed text: the operators of the prompt reach into what follows, and those that are made become capitals.
+TEST(TextStream, CaseOperatorsBecomeCapitals) {
+  int left = 200;
+  const auto source = [&](std::string& out) {
+    out = encode_case("The BBC and NASA said McDonald went Home, iPhone in hand");
+    return left-- > 0;
+  };
+  BpeOptions options{.vocab = 320};
+  options.user_symbols.assign(kCaseOps.begin(), kCaseOps.end());
+  const Tokenizer tokenizer = Tokenizer::from_bytes(train_bpe(source, options));
+  ASSERT_TRUE(declares_case_ops(tokenizer));
+  const std::string text = "NASA and McDonald went Home: iPhone, BBC, " + std::string(kCapsOp) + " THE end";
+  const std::vector<int> ids = encode_text(tokenizer, text);
+  for (size_t given = 0; given <= ids.size(); ++given) {
+    const std::vector<int> before(ids.begin(), ids.begin() + static_cast<int64_t>(given));
+    CaseDecoder head;
+    std::string told = head.push(tokenizer.decode(before));
+    TextStream stream(tokenizer, before);
+    for (size_t i = given; i < ids.size(); ++i) told += stream.push(ids[i]);
+    EXPECT_EQ(told + stream.finish(), text) << "after " << given;
+  }
+  TextStream stream(tokenizer, {});
+  const int caps = tokenizer.find(kCapsOp);
+  EXPECT_EQ(stream.push(caps) + stream.push(caps) + stream.finish(), "");  // no letter ever came
 }
 
 TEST(TextStream, TellsBytesThatNeverBecomeALetter) {

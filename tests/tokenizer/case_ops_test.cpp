@@ -52,6 +52,30 @@ TEST(CaseOps, RefusesOperatorsWithoutLetters) {
     EXPECT_THROW(decode_case(bad), InputError);
 }
 
+TEST(CaseOps, TextInPiecesIsTheTextOfTheWhole) {
+  const std::string text = "The BBC and NASA: McDonald " + kC + " iPhone \xEE\x80\x85 ABc", coded = encode_case(text);
+  for (size_t a = 0; a <= coded.size(); ++a) {
+    for (size_t b = a; b <= coded.size(); ++b) {
+      CaseDecoder decoder;
+      std::string told = decoder.push(coded.substr(0, a));
+      told += decoder.push(coded.substr(a, b - a));
+      told += decoder.push(coded.substr(b));
+      ASSERT_EQ(told + decoder.finish(), text) << a << " " << b;
+      ASSERT_EQ(decoder.fault(), "");
+    }
+  }
+}
+
+TEST(CaseOps, OperatorsWithoutLettersLeaveNothing) {
+  CaseDecoder decoder;
+  EXPECT_EQ(decoder.push(kT + " a" + kC + kU + "b" + kE + "c" + kC), " aBc");
+  EXPECT_NE(decoder.fault(), "");
+  EXPECT_EQ(decoder.push("de"), "DE");
+  EXPECT_EQ(decoder.push("f g"), "F g");
+  EXPECT_EQ(decoder.push("\xEE\x80"), "");
+  EXPECT_EQ(decoder.finish(), "\xEE\x80");
+}
+
 TEST(CaseOps, CountsOriginalBytes) {
   int left = 200;
   const auto source = [&](std::string& out) {
