@@ -21,7 +21,17 @@ struct PassTable {
 constexpr int kPublishedReductions = 55;         // replicated tensors, each reduced by itself
 constexpr double kFrameworkCallUs = 25;          // host time of one blocking collective or grouped optimizer call
 constexpr double kFrameworkOptimizerCalls = 60;  // AdamW, EMA, clip and apply as grouped calls
-constexpr double kTile = 128, kBf16 = 2, kReplicatedBytes = 2.2;  // of an element: most are bf16, some fp32
+constexpr double kTile = 128;
+
+// Bytes of an element of the banks' gradients and updates, and of a replicated gradient: the published stack has bf16, but for
+// some of the replicated ones; here all are float (optim/sharded_update.cpp).
+struct ElementBytes {
+  double bank, replicated;
+};
+ElementBytes element_bytes(Schedule schedule) {
+  constexpr auto kOurs = static_cast<double>(kSentElementBytes);
+  return schedule == Schedule::published ? ElementBytes{2, 2.2} : ElementBytes{kOurs, kOurs};
+}
 
 double products_per_token(const Recipe& recipe) {
   const ModelRecipe& m = recipe.model;
@@ -39,11 +49,11 @@ double product_ms(double batch, double m, double n, double k, const Gpu& gpu) {
   return std::max(gpu.launch_us * 1e-3, 2 * batch * m * n * k / (gpu.gemm_tflops * fill) * 1e-9);
 }
 
-double newton_schulz_ms(const ShardedBank& bank, int steps, const Gpu& gpu) {
+double newton_schulz_ms(const ShardedBank& bank, int steps, double element, const Gpu& gpu) {
   const auto batch = static_cast<double>(bank.shard);
   const double s = static_cast<double>(std::min(bank.shape[1], bank.shape[2])),
                l = static_cast<double>(std::max(bank.shape[1], bank.shape[2]));
-  const double momentum = std::max(2 * gpu.launch_us * 1e-3, copy_ms(5 * kBf16 * batch * s * l, gpu));
+  const double momentum = std::max(2 * gpu.launch_us * 1e-3, copy_ms(5 * element * batch * s * l, gpu));
   return momentum +
          steps * (product_ms(batch, s, s, l, gpu) + product_ms(batch, s, s, s, gpu) + product_ms(batch, s, l, s, gpu));
 }
@@ -79,11 +89,12 @@ double wire_bytes(int64_t elements, int ranks, double size) {
 
 // The largest bank leaves first, then the replicated gradients, whose update fills the time until that bank has come.
 std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout, const ScalingInputs& inputs) {
-  const double pack = 2 * wire_bytes(layout.pack, inputs.ranks, kReplicatedBytes);
+  const ElementBytes sent = element_bytes(inputs.schedule);
+  const double pack = 2 * wire_bytes(layout.pack, inputs.ranks, sent.replicated);
   std::vector<size_t> banks;
   size_t replicated = 0;
   for (const ShardedBank& bank : layout.matrices) {
-    banks.push_back(lanes.start("reduce-scatter " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, kBf16)));
+    banks.push_back(lanes.start("reduce-scatter " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, sent.bank)));
     if (banks.size() == 1 && inputs.schedule == Schedule::packed) replicated = lanes.start("all-reduce replicated", pack);
   }
   if (inputs.schedule == Schedule::packed) {
@@ -97,20 +108,28 @@ std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout,
   return banks;
 }
 
-// Reductions that leave layer by layer while the backward pass, two thirds of the passes, goes on. A looped layer's leaves
-// after the backward of its first pass (optim/early_slices.h).
+// Matrices that leave layer by layer while the backward pass, two thirds of the passes, goes on: each by itself and without the
+// padding. A looped layer's leave after the backward of its first pass (optim/early_slices.h).
 std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, const Recipe& recipe, const ScalingInputs& inputs,
                                 double passes) {
   double bytes = 0;
-  for (const ShardedBank& bank : layout.matrices) bytes += wire_bytes(bank.padded, inputs.ranks, kBf16);
-  const auto layers = static_cast<double>(recipe.model.layers);
+  int64_t matrices = 0;
+  for (const ShardedBank& bank : layout.matrices) {
+    bytes += wire_bytes(bank.shape.numel(), inputs.ranks, element_bytes(inputs.schedule).bank);
+    matrices += bank.shape[0];
+  }
+  const int64_t of_layer = std::max<int64_t>(1, matrices / recipe.model.layers);
+  const double each = bytes / static_cast<double>(recipe.model.layers * of_layer);
   const LoopRecipe& loop = recipe.model.loop;
   const int64_t repeated = loop.count * (loop.end - loop.start + 1), walked = recipe.model.layers + repeated;
   std::vector<size_t> ids;
   for (int64_t layer = recipe.model.layers - 1; layer >= 0; --layer) {
     const int64_t first_walk = layer <= loop.end || loop.count == 0 ? layer : layer + repeated;
     const double done = static_cast<double>(walked - first_walk) / static_cast<double>(walked);
-    ids.push_back(lanes.start("reduce-scatter layer " + std::to_string(layer), bytes / layers, passes * (1 + 2 * done) / 3));
+    size_t last = 0;
+    for (int64_t i = 0; i < of_layer; ++i)
+      last = lanes.start("reduce-scatter layer " + std::to_string(layer), each, passes * (1 + 2 * done) / 3);
+    ids.push_back(last);
   }
   return ids;
 }
@@ -118,17 +137,18 @@ std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, cons
 void update_banks(Lanes& lanes, const GradientLayout& layout, const std::vector<size_t>& reductions, const Gpu& gpu,
                   const ScalingInputs& inputs) {
   constexpr int kSteps = 5;
+  const double element = element_bytes(inputs.schedule).bank;
   size_t before = 0;
   const ShardedBank* waiting = nullptr;
   const auto apply = [&] {
     lanes.wait(before);
-    lanes.work(copy_ms(static_cast<double>(waiting->shape.numel()) * (4 + 4 + kBf16), gpu));
+    lanes.work(copy_ms(static_cast<double>(waiting->shape.numel()) * (4 + 4 + element), gpu));
   };
   for (size_t i = 0; i < layout.matrices.size(); ++i) {
     const ShardedBank& bank = layout.matrices[i];
     lanes.wait(reductions[std::min(i, reductions.size() - 1)]);
-    lanes.work(newton_schulz_ms(bank, kSteps, gpu));
-    const size_t gather = lanes.start("all-gather " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, kBf16));
+    lanes.work(newton_schulz_ms(bank, kSteps, element, gpu));
+    const size_t gather = lanes.start("all-gather " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, element));
     if (waiting != nullptr) apply();
     waiting = &bank;
     before = gather;
@@ -176,11 +196,12 @@ StepModel model_step(const Recipe& recipe, const Gpu& gpu, const ScalingInputs& 
   std::vector<size_t> reductions;
   if (inputs.schedule == Schedule::early) reductions = start_early(lanes, layout, recipe, inputs, passes);
   lanes.work(passes);
-  lanes.work(copy_ms(elements * (4 + 4 + kBf16), gpu));  // norm, and the clipped gradient as bf16
+  const ElementBytes sent = element_bytes(inputs.schedule);
+  lanes.work(copy_ms(elements * (4 + 4 + sent.bank), gpu));  // norm, and the clipped gradient as it is sent
   if (inputs.schedule == Schedule::early) {
     std::reverse(reductions.begin(), reductions.end());  // a bank is whole when its first layer's slice has come
     lanes.wait(lanes.start("all-gather clip coefficients", 2 * sizeof(double) * (inputs.ranks - 1)));
-    lanes.wait(lanes.start("all-reduce replicated", 2 * wire_bytes(layout.pack, inputs.ranks, kReplicatedBytes)));
+    lanes.wait(lanes.start("all-reduce replicated", 2 * wire_bytes(layout.pack, inputs.ranks, sent.replicated)));
   } else {
     reductions = start_reductions(lanes, layout, inputs);
   }

@@ -34,6 +34,9 @@ GradientLayout gradient_layout(const Recipe& recipe, const ParamStore& params, i
 // A bank as (n, R, C); a lone projection is cut into slices of rows, each orthogonalised by itself.
 Shape matrices_of(const ParamBank& bank, int64_t slices);
 
+// What travels here is float: gradients, updates and the pack.
+inline constexpr int64_t kSentElementBytes = sizeof(float);
+
 // Bytes that one rank sends in a step by the arithmetic of §9, for elements of that size.
 struct StepTraffic {
   int64_t reduce_scatter = 0, all_gather = 0;  // of the padded banks

@@ -126,7 +126,7 @@ TEST(Sharded, TrafficEqualsTheArithmetic) {
     const int64_t banks = 4 * (padded(5, 64) + padded(3, 128) + padded(2, 32) +
                                padded(recipe.optim.matrix.projection_slices, 32 / recipe.optim.matrix.projection_slices));
     const GradientLayout layout = gradient_layout(recipe, params, n);
-    const StepTraffic want = step_traffic(layout, n, 4);
+    const StepTraffic want = step_traffic(layout, n, kSentElementBytes);
     EXPECT_EQ(want.reduce_scatter, banks / n * (n - 1));
     EXPECT_EQ(want.all_gather, banks / n * (n - 1));
     EXPECT_GE(want.replicated, 2 * 4 * (42 + 1 + 13) / n * (n - 1));
@@ -150,7 +150,7 @@ TEST(Sharded, TrafficOfEarlySlices) {
   const Recipe recipe = recipe_for(kRanks);
   const ParamStore params(kTable, ParamStore::Gradients::kept);
   const GradientLayout layout = gradient_layout(recipe, params, kRanks);
-  const StepTraffic want = step_traffic(layout, kRanks, 4);
+  const StepTraffic want = step_traffic(layout, kRanks, kSentElementBytes);
   int64_t matrices = 0, bytes = 0;
   for (const ShardedBank& bank : layout.matrices) matrices += bank.shape[0], bytes += 4 * bank.shape.numel();
   const auto counters = ThreadRanks(kRanks).run([&](Communicator& comm) { train(recipe, comm, 0, kSteps); });
