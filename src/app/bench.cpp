@@ -66,11 +66,20 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
 }
 
 int bench_ops(const CommonFlags& common, double seconds) {
-  Machine machine(common);
+  const Backend backend = parse_backend(common.backend);
+  if (backend == Backend::ref)
+    throw InputError("--backend ref: bench ops times products, and the reference has none to time; use cpu or cuda");
+  std::vector<bench::GemmLine> products;
+  if (backend == Backend::cpu) {
+    Machine machine(common);
+    products = bench::bench_gemm(machine.queue.pool(), seconds);
+  } else {
+    products = bench::bench_device_gemm(backend == Backend::cuda, seconds);
+  }
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   std::string text = fmt::format("{:4} {:>6} {:>6} {:>6} {:>10} {:>9} {:>16} {:>6} {:>9}\n", "gemm", "M", "N", "K", "us",
                                  "GFLOP/s", "% speed of light", "best", "error");
-  for (const bench::GemmLine& l : bench::bench_gemm(machine.queue.pool(), seconds)) {
+  for (const bench::GemmLine& l : products) {
     lines.push_back({{"layout", l.layout},
                      {"m", l.m},
                      {"n", l.n},
@@ -85,7 +94,7 @@ int bench_ops(const CommonFlags& common, double seconds) {
     text += fmt::format("{:4} {:6} {:6} {:6} {:10.1f} {:9.1f} {:15.1f}% {:5.1f}% {:9.1e}\n", l.layout, l.m, l.n, l.k,
                         l.timing.median * 1e6, l.gflops, 100 * l.share, 100 * l.best_share, l.error);
   }
-  print_result(common, {{"gemm", lines}}, text);
+  print_result(common, {{"gemm", lines}, {"backend", common.backend}}, text);
   return 0;
 }
 
@@ -144,7 +153,7 @@ void add_bench(CLI::App& program) {
   step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(number_between(0.1, 600));
   step->add_flag("--looped", flags->looped, "with depth recurrence");
   auto seconds = std::make_shared<double>(0.5);
-  CLI::App* ops = add_command(*bench, "ops", "matrix products against the machine's multiply-add peak",
+  CLI::App* ops = add_command(*bench, "ops", "matrix products of the backend against its machine's peak",
                               [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
   ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);

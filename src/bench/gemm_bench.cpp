@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 #include "base/rng.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/peak.h"
+#include "ops/cuda/device.h"
+#include "ops/cuda/product_time.h"
 #include "tensor/arena.h"
 
 namespace fairway::bench {
 namespace {
 
 constexpr double kProductErrorLimit = 1e-4;
+constexpr double kBf16ProductErrorLimit = 1.0 / 256;  // a result that is rounded to 8 bits
 constexpr int kLeastSamples = 5;
 
 struct Case {
@@ -26,6 +30,24 @@ constexpr Case kCases[] = {
     {"tn", cpu::GemmLayout::tn, 512, 512, 4096},  {"nt", cpu::GemmLayout::nt, 2048, 768, 256},
     {"nn", cpu::GemmLayout::nn, 2048, 256, 768},  {"tn", cpu::GemmLayout::tn, 768, 256, 2048},
 };
+// Products of pr1105: MLP, attention projections, head.
+constexpr Case kDeviceCases[] = {
+    {"nt", cpu::GemmLayout::nt, 32768, 1792, 512}, {"nn", cpu::GemmLayout::nn, 32768, 512, 1792},
+    {"tn", cpu::GemmLayout::tn, 1792, 512, 32768}, {"nt", cpu::GemmLayout::nt, 32768, 1024, 512},
+    {"nn", cpu::GemmLayout::nn, 32768, 512, 1024}, {"tn", cpu::GemmLayout::tn, 1024, 512, 32768},
+};
+
+cuda::ProductLayout device_layout(cpu::GemmLayout layout) {
+  using cuda::ProductLayout;
+  return layout == cpu::GemmLayout::nt   ? ProductLayout::nt
+         : layout == cpu::GemmLayout::nn ? ProductLayout::nn
+                                         : ProductLayout::tn;
+}
+
+// Multiples of 1/128, which bf16 holds exactly: what is checked is the product, not the rounding of its inputs.
+void fill_exact(Rng& rng, std::span<float> values) {
+  for (float& value : values) value = static_cast<float>(static_cast<int>(rng.below(129)) - 64) / 128.0F;
+}
 
 double sampled_error(const Case& c, const float* a, const float* b, const float* out) {
   Rng rng(3);
@@ -82,8 +104,8 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
     float* out = arena.make("c", spec_c).as<float>();
     std::byte* workspace = arena.make("scratch", {{scratch}, DType::u8}).data;
     Rng rng(1);
-    for (int64_t i = 0; i < c.m * c.k; ++i) a[i] = static_cast<float>(rng.uniform01() - 0.5);
-    for (int64_t i = 0; i < c.n * c.k; ++i) b[i] = static_cast<float>(rng.uniform01() - 0.5);
+    fill_exact(rng, {a, static_cast<size_t>(c.m * c.k)});
+    fill_exact(rng, {b, static_cast<size_t>(c.n * c.k)});
     const cpu::GemmArgs args{.layout = c.layout,
                              .m = c.m,
                              .n = c.n,
@@ -99,6 +121,40 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
     if (!(line.error <= kProductErrorLimit))
       throw WorkError(std::string("gemm ") + c.name + ": wrong result; nothing was timed");
     time_product(pool, args, workspace, seconds_each, line);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<GemmLine> bench_device_gemm(bool bf16, double seconds_each) {
+  const double peak = (bf16 ? cuda::kPeakFlops : cuda::kPeakFloatFlops) * 1e-9;
+  std::vector<GemmLine> lines;
+  for (const Case& c : kDeviceCases) {
+    std::vector<float> a(static_cast<size_t>(c.m * c.k)), b(static_cast<size_t>(c.n * c.k));
+    Rng rng(1);
+    fill_exact(rng, a);
+    fill_exact(rng, b);
+    // Activations and their gradients are bf16, gradients of weights are float.
+    const bool rounded = bf16 && c.layout != cpu::GemmLayout::tn;
+    const cuda::ProductRequest request{.layout = device_layout(c.layout),
+                                       .m = c.m,
+                                       .n = c.n,
+                                       .k = c.k,
+                                       .bf16_in = bf16,
+                                       .bf16_out = rounded,
+                                       .a = a.data(),
+                                       .b = b.data()};
+    const cuda::TimedProduct timed = cuda::time_product(request, seconds_each, kLeastSamples);
+    GemmLine line{.layout = c.name, .m = c.m, .n = c.n, .k = c.k, .peak = peak};
+    line.error = sampled_error(c, a.data(), b.data(), timed.result.data());
+    if (!(line.error <= (rounded ? kBf16ProductErrorLimit : kProductErrorLimit)))
+      throw WorkError(std::string("gemm ") + c.name + ": wrong result on the device, relative error " +
+                      std::to_string(line.error));
+    const double gflop = 2e-9 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
+    line.timing = timing_of(timed.seconds);
+    line.gflops = gflop / line.timing.median;
+    line.share = line.gflops / peak;
+    line.best_share = gflop / line.timing.best / peak;
     lines.push_back(line);
   }
   return lines;

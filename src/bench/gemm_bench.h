@@ -1,4 +1,5 @@
-// Matrix products of the CPU backend against the machine's measured multiply-add peak.
+// Matrix products of a backend: the CPU's against the machine's measured multiply-add peak, a device's, in shapes of training,
+// against the datasheet's.
 #pragma once
 
 #include <string>
@@ -20,6 +21,8 @@ struct GemmLine {
   double error = 0;       // worst relative error of sampled elements against double sums
 };
 
+// WorkError when a result is wrong: nothing is timed then.
 std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each);
+std::vector<GemmLine> bench_device_gemm(bool bf16, double seconds_each);
 
 }  // namespace fairway::bench

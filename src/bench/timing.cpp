@@ -27,6 +27,10 @@ Timing measure(const std::function<void()>& work, double seconds, int least) {
     work();
     samples.push_back(since(start));
   }
+  return timing_of(std::move(samples));
+}
+
+Timing timing_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double part) { return samples[static_cast<size_t>(part * static_cast<double>(samples.size() - 1))]; };
   return {at(0.5), samples.front(), (at(0.75) - at(0.25)) / at(0.5), static_cast<int>(samples.size())};

@@ -16,6 +16,8 @@ struct Timing {
 // Runs `work` a few times unmeasured, then until `seconds` have passed and at least `least` samples are there.
 Timing measure(const std::function<void()>& work, double seconds, int least = 5);
 
+Timing timing_of(std::vector<double> seconds);  // of one run each; at least one
+
 double median(std::vector<double> values);  // the upper one of an even number
 
 // Seconds of one call.

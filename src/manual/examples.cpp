@@ -43,7 +43,7 @@ std::vector<Example> examples_of(const std::string& command) {
       {"ops", {{"fairway ops", "every op and the backends that have it"}}},
       {"bench",
        {{"fairway bench step --recipe demo", "milliseconds of a training step"},
-        {"fairway bench ops", "each op against the machine's peak"}}},
+        {"fairway bench ops", "matrix products against the machine's peak"}}},
       {"pack",
        {{"fairway pack runs/a", "runs/a/model.fwy within the challenge's bytes"},
         {"fairway pack runs/a --budget 4000000 --fill --out small.fwy", "another budget, used to the end"}}},

@@ -64,6 +64,12 @@ TEST_F(Output, CommandsThatLookAround) {
   const json bench = run_json({"bench", "step", "--recipe", "smoke", "--seconds", "0.1"});
   expect_fields(bench, {"median_ms", "spread", "tflops", "speed_of_light"}, "bench step");
   EXPECT_GT(bench["median_ms"].get<double>(), 0);
+  const json products = run_json({"bench", "ops", "--seconds", "0.01", "--backend", "cpu"});
+  EXPECT_EQ(products["backend"], "cpu");
+  EXPECT_FALSE(products["gemm"].empty());
+  const Outcome reference = run_program({"bench", "ops", "--seconds", "0.01", "--backend", "ref"});
+  EXPECT_EQ(reference.status, 2) << "the reference's products are not what is timed";
+  EXPECT_THAT(reference.err, HasSubstr("--backend ref"));
   EXPECT_EQ(run_json({"ops", "compare", "smoke", "--looped"})["held"], true);
   EXPECT_FALSE(run_json({"ops", "list"})["ops"].empty());
   const json names = run_json({"recipes"})["recipes"];

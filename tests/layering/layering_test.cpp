@@ -44,7 +44,7 @@ const std::map<std::string, Names> kMayInclude{
     {"audit", {"score", "artifact", "quant", "model", "autograd", "optim", "params", "ops", "tensor", "recipe", "tokenizer"}},
     {"bench",
      {"artifact", "quant", "generate", "score", "train", "model", "data", "autograd", "optim", "average", "params", "ops",
-      "ops/cpu", "tensor", "recipe", "tokenizer"}},
+      "ops/cpu", "ops/cuda", "tensor", "recipe", "tokenizer"}},
     {"analysis",
      {"tensor", "ops", "params", "comm", "autograd", "data", "model", "optim", "average", "train", "quant", "artifact", "score",
       "recipe", "tokenizer"}},

@@ -13,7 +13,8 @@ struct DeviceInfo {
   int major = 0, minor = 0;  // compute capability; our kernels are built for 9.0a
 };
 
-inline constexpr double kPeakFlops = 989.4e12;  // dense bf16 products of an H100 or H200 SXM, by the datasheet
+// Dense products of an H100 or H200 SXM, by the datasheet: in bf16, and in float without TF32.
+inline constexpr double kPeakFlops = 989.4e12, kPeakFloatFlops = 66.9e12;
 
 double peak_bytes();  // of the current device's memory a second, by its clock and width; 0 if not told
 

@@ -1,5 +1,7 @@
-// Stands in for device.cu in builds without CUDA.
+// Stands in for device.cu and product_time.cu in builds without CUDA.
+#include "base/error.h"
 #include "ops/cuda/device.h"
+#include "ops/cuda/product_time.h"
 
 namespace fairway::cuda {
 
@@ -7,5 +9,6 @@ double peak_bytes() { return 0; }
 bool in_build() { return false; }
 std::vector<DeviceInfo> devices() { return {}; }
 void use_device(int) {}
+TimedProduct time_product(const ProductRequest&, double, int) { throw WorkError("this program was built without CUDA"); }
 
 }  // namespace fairway::cuda
