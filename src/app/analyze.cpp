@@ -92,8 +92,10 @@ class Analyzer {
       folder = source_.folder / "data";
     if (folder.empty())
       throw InputError("--data: name the folder with validation shards and tokenizer.model; only svd needs none");
-    std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe);
+    const TokenizerClaim claim = tokenizer_claim(source_.weights);
+    std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
+    tell_notes(held_out->notes, quiet_);
     length_ = flags_.context > 0 ? flags_.context : source_.recipe.data.seq_len;
     require_one_window(static_cast<int64_t>(held_out->tokens.size()), length_, folder.string());
     const auto present = static_cast<int64_t>(held_out->tokens.size());

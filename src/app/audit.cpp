@@ -48,7 +48,7 @@ double train_seconds_beside(const fs::path& file) {
 double counted_calibration_beside(const fs::path& file) {
   const fs::path packed = file.parent_path() / "pack.json";
   if (!fs::is_regular_file(packed)) return 0;
-  const ordered_json told = ordered_json::parse(read_file(packed), nullptr, false);
+  const ordered_json told = parse_json_or_discard<ordered_json>(read_file(packed), packed.string());
   if (!told.is_object() || told.value("calibration", "") != name_of(Calibration::train)) return 0;
   return told.value(ordered_json::json_pointer("/seconds/calibrate"), 0.0);
 }
@@ -104,8 +104,8 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
   input.records_alone = [&](std::span<const uint16_t> stream) {
     return records_alone(common, scoring, input.settings, stream, flags.common->data);
   };
-  const MakingSeconds making = making_seconds(scoring.file);
-  input.budgets = {.artifact_bytes = static_cast<uint64_t>(fs::file_size(scoring.file)),
+  const MakingSeconds making = making_seconds(scoring.source.file.path);
+  input.budgets = {.artifact_bytes = scoring.source.file.bytes,
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
                    .train_seconds = making.train,
                    .calibration_seconds = making.calibration,
@@ -135,6 +135,7 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
     reading_receipt(flags.receipt, [&] { require_receipt_of(receipt, flags.receipt, *scoring, *flags.common); });
   Machine machine(common);
   const AuditReport report = run_tests(common, flags, *scoring, machine);
+  tell_notes(scoring->held_out.notes, common.quiet);
   if (!receipt.is_null()) {
     add_tests(receipt, report, slice_of(flags, *scoring));
     write_receipt(flags.receipt, receipt);

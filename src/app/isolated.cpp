@@ -84,10 +84,10 @@ std::string records_alone(const CommonFlags& common, const Scoring& scoring, con
                           std::span<const uint16_t> stream, const std::filesystem::path& data) {
   Recipe recipe = scoring.source.recipe;
   recipe.score = settings.score;
-  const std::string weights = read_file(scoring.file);
+  const std::string weights = read_file(scoring.source.file.path);
   const ByteTables& bytes = scoring.held_out.bytes;
   const json given{{"recipe", to_toml(recipe)},
-                   {"packed", scoring.packed},
+                   {"packed", scoring.source.packed},
                    {"weights", bytes_of(std::span<const char>(weights))},
                    {"base", bytes_of(std::span<const uint16_t>(bytes.base))},
                    {"lead", bytes_of(std::span<const uint8_t>(bytes.lead))},
@@ -97,7 +97,7 @@ std::string records_alone(const CommonFlags& common, const Scoring& scoring, con
                    {"backend", common.backend},
                    {"threads", common.threads},
                    {"out_of_reach",
-                    {std::filesystem::absolute(scoring.file).string(), std::filesystem::absolute(data).string(),
+                    {std::filesystem::absolute(scoring.source.file.path).string(), std::filesystem::absolute(data).string(),
                      std::filesystem::absolute(data / "tokenizer.model").string()}}};
   const std::vector<uint8_t> input = json::to_cbor(given);
   return ask_lone_program({"/proc/self/exe", {kIsolatedCommand}}, {reinterpret_cast<const char*>(input.data()), input.size()});

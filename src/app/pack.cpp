@@ -106,7 +106,7 @@ int run_pack(CommonFlags common, PackFlags flags) {
                                    .hessians = input.found(),
                                    .queue = machine.queue,
                                    .looped = stored_looped(source.weights, source.recipe),
-                                   .tokenizer = tokenizer_hash(source, flags),
+                                   .tokenizer = input.tokenizer,
                                    .budget = budget,
                                    .codec = codec,
                                    .fill = flags.fill,

@@ -39,10 +39,10 @@ std::string to_text(const QuantReport& report) {
 }
 
 // The recipe's setting as a file; `pack` is the command that fits a budget.
-void save_quantized(const QuantizingFlags& flags, const WeightSource& source, QuantizedModel model) {
+void save_quantized(const std::string& out, const WeightSource& source, const std::string& tokenizer, QuantizedModel model) {
   model.looped = stored_looped(source.weights, source.recipe);
-  model.tokenizer = tokenizer_hash(source, flags);
-  save_artifact(flags.out, write_artifact(model));
+  model.tokenizer = tokenizer;
+  save_artifact(out, write_artifact(model));
 }
 
 int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
@@ -60,7 +60,7 @@ int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
   QuantReport report;
   const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), machine.queue, report, comm);
   for (const std::string& fallback : report.fallbacks()) line.say(fallback);
-  if (!flags.out.empty() && comm.root()) save_quantized(flags, source, model);
+  if (!flags.out.empty() && comm.root()) save_quantized(flags.out, source, input.tokenizer, model);
   const double seconds = steady_seconds() - begun, bytes = estimated_bits(model) / 8;
   print_result(common,
                {{"tensors", to_json(report)},

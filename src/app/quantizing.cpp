@@ -2,14 +2,31 @@
 
 #include <fmt/core.h>
 
+#include "app/tokenizer_check.h"
 #include "base/error.h"
-#include "base/sha256.h"
 #include "score/eval_model.h"
 
 namespace fairway::app {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The data's tokenizer is checked whether calibration will read shards or not: its hash goes into the artifact.
+std::string checked_tokenizer(const WeightSource& source, const QuantizingFlags& flags, std::vector<std::string>& notes) {
+  const TokenizerClaim claim = tokenizer_claim(source.weights);
+  std::vector<fs::path> places;
+  if (!flags.data.empty()) places.emplace_back(flags.data);
+  if (!source.folder.empty()) places.insert(places.end(), {source.folder / "data", source.folder});
+  for (const fs::path& place : places) {
+    const bool there = fs::exists(place / "tokenizer.model") || fs::exists(place / "manifest.json");
+    if (!there && place != fs::path(flags.data)) continue;
+    data::FolderTokenizer beside = data::open_tokenizer(place);
+    require_tokenizer(claim, beside);
+    notes = beside.notes;
+    if (!beside.identity.empty()) return beside.identity;
+  }
+  return claim.hash;
+}
 
 }  // namespace
 
@@ -37,21 +54,16 @@ WeightSource open_quantizing(const QuantizingFlags& flags) {
 QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine,
                                    Communicator& comm, bool quiet) {
   QuantizingInput input{.weights = ParamStore(parameter_table(source.recipe), ParamStore::Gradients::none)};
+  std::vector<std::string> notes;
+  input.tokenizer = checked_tokenizer(source, flags, notes);
   load_weights(input.weights, source.weights);
   const QuantRecipe& quant = source.recipe.quant;
   const double begun = steady_seconds();
   if (wants_hessians(quant) || !flags.calibration.empty())
     input.hessians = make_hessians({source, input.weights, quant.calibration, flags.data, flags.tokens}, machine, comm, quiet);
   input.calibration_seconds = steady_seconds() - begun;
+  tell_notes(notes, quiet || !comm.root());
   return input;
-}
-
-std::string tokenizer_hash(const WeightSource& source, const QuantizingFlags& flags) {
-  for (const fs::path& place : {fs::path(flags.data), source.folder / "data", source.folder}) {
-    const fs::path file = place / "tokenizer.model";
-    if (!place.empty() && fs::exists(file)) return sha256_of_file(file);
-  }
-  return {};
 }
 
 }  // namespace fairway::app

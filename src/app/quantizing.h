@@ -19,16 +19,15 @@ void add_quantizing_flags(CLI::App& command, QuantizingFlags& flags);
 // The run's recipe with the flags' changes.
 WeightSource open_quantizing(const QuantizingFlags& flags);
 
+// InputError when the shards' tokenizer is another one than the weights were trained with.
 struct QuantizingInput {
   ParamStore weights;
   std::optional<HessianStore> hessians;
   double calibration_seconds = 0;
+  std::string tokenizer;  // identity by which an artifact remembers it; empty when neither weights nor data tell
   const HessianStore* found() const { return hessians ? &*hessians : nullptr; }
 };
 QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine,
                                    Communicator& comm, bool quiet);
-
-// SHA-256 of the tokenizer beside the run's shards, by which an artifact remembers it; empty when there is none.
-std::string tokenizer_hash(const WeightSource& source, const QuantizingFlags& flags);
 
 }  // namespace fairway::app

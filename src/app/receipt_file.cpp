@@ -64,7 +64,7 @@ ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, con
   for (const fs::path& path : data::list_validation(flags.data)) shards.push_back(file_json(path));
   return {{"receipt", 1},
           {"from", fs::absolute(flags.from).lexically_normal().string()},
-          {"artifact", file_json(scoring.file)},
+          {"artifact", file_json(scoring.source.file.path)},
           {"data", {{"path", fs::absolute(flags.data).lexically_normal().string()}, {"shards", shards}}},
           {"tokenizer", file_json(fs::path(flags.data) / "tokenizer.model")},
           {"program", file_json("/proc/self/exe")},
@@ -76,8 +76,8 @@ ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, con
 
 void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoringFlags& flags) {
-  if (receipt.at("artifact").at("sha256") != sha256_of_file(scoring.file))
-    throw InputError(path + ": is the receipt of other bytes than " + scoring.file);
+  if (receipt.at("artifact").at("sha256") != scoring.source.file.sha256)
+    throw InputError(path + ": is the receipt of other bytes than " + scoring.source.file.path.string());
   const ordered_json &was = receipt.at("settings"), is = settings_json(flags, scoring.settings);
   for (const auto& [key, value] : is.items()) {
     if (key == "tokens" || key == "all_targets") continue;

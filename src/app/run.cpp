@@ -41,8 +41,8 @@ pipeline::ChainRequest chain_of(const CommonFlags& common, const RunFlags& flags
   return chain;
 }
 
-// What a later phase would refuse is refused before hours of training.
-void require_data(const pipeline::ChainRequest& chain) {
+// What a later phase would refuse is refused before hours of training; the chain learns the data's tokenizer.
+void require_data(pipeline::ChainRequest& chain) {
   const Recipe recipe = load_recipe(chain.recipe, chain.overrides);
   const std::optional<HeldOut> held_out = open_held_out(chain.data, recipe);
   if (!held_out)
@@ -50,6 +50,9 @@ void require_data(const pipeline::ChainRequest& chain) {
                      ": no validation shards (fineweb_val_*.bin), which `run` scores; `train` needs none");
   require_one_window(static_cast<int64_t>(held_out->tokens.size()), std::max(recipe.data.seq_len, recipe.score.context),
                      chain.data);
+  chain.tokenizer = held_out->tokenizer.identity();
+  for (const auto* files : {&held_out->shards, &held_out->count_files})
+    for (const FileIdentity& file : *files) chain.held_out += file.sha256;
 }
 
 pipeline::Execute executor() {
@@ -76,7 +79,7 @@ int run_one(CommonFlags common, pipeline::ChainRequest chain) {
 }
 
 int run_pipeline(const CommonFlags& common, const RunFlags& flags) {
-  const pipeline::ChainRequest chain = chain_of(common, flags);
+  pipeline::ChainRequest chain = chain_of(common, flags);
   if (!flags.seeds.empty() && !flags.sweep.empty()) throw InputError("--seeds and --sweep: give one of them");
   if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give one of them");
   if (!flags.against.empty() && flags.seeds.empty())

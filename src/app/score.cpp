@@ -82,6 +82,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
   if (!comm.root()) return 0;
   if (!flags.out.empty())
     write_file_atomic(fs::path(flags.out) / "ladder.json", ordered_json{{"ladder", rungs}}.dump(2) + "\n");
+  tell_notes(scoring.held_out.notes, common.quiet);
   print_result(common, {{"ladder", rungs}}, text);
   return 0;
 }
@@ -100,6 +101,7 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
   const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet, comm);
   if (!comm.root()) return 0;
   const ordered_json result = score_json(*scoring, scoring->settings, run);
+  tell_notes(scoring->held_out.notes, common.quiet);
   if (!flags.out.empty()) {
     const fs::path folder = flags.out;
     write_file_atomic(folder / "score.json", result.dump(2) + "\n");

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "app/shared_score.h"
-#include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 
@@ -67,10 +66,9 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
       throw InputError("--set " + change + ": only keys of [score] may be changed; the others made the weights");
   }
   WeightSource source = open_weights(flags.from, flags.recipe, flags.overrides);
-  const std::string file = source.folder.empty() ? flags.from : (source.folder / "averaged.safetensors").string();
-  const bool packed = std::filesystem::is_regular_file(flags.from) && is_artifact(flags.from);
   const ScoreSettings settings = settings_of(flags, source.recipe);
-  std::optional<HeldOut> held_out = open_held_out(flags.data, source.recipe);
+  const TokenizerClaim claim = tokenizer_claim(source.weights);
+  std::optional<HeldOut> held_out = open_held_out(flags.data, source.recipe, &claim);
   if (!held_out) throw InputError("--data " + flags.data + ": no validation shards (fineweb_val_*.bin)");
   const auto all = static_cast<int64_t>(held_out->tokens.size());
   const int64_t count = flags.tokens > 0 ? std::min(all, flags.tokens + 1) : all;
@@ -78,7 +76,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
   const int64_t targets = flags.all_targets ? count - 1 : challenge_targets(count, settings.score.context);
   if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens, fewer than a target needs", flags.data, count));
   std::vector<uint16_t> stream(held_out->tokens.begin(), held_out->tokens.begin() + targets + 1);
-  return std::make_unique<Scoring>(Scoring{std::move(source), std::move(*held_out), settings, file, packed, std::move(stream)});
+  return std::make_unique<Scoring>(Scoring{std::move(source), std::move(*held_out), settings, std::move(stream)});
 }
 
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
@@ -112,7 +110,7 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
                              {"bytes", score.bytes},
                              {"seconds", score.seconds},
                              {"legal", is_legal(settings)},
-                             {"packed", scoring.packed},
+                             {"packed", scoring.source.packed},
                              {"context", settings.score.context},
                              {"documents", settings.score.documents}};
   if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;
@@ -121,6 +119,7 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
   };
   add("forward", run.cost.forward);
   add("learning", run.cost.learning);
+  if (!scoring.held_out.notes.empty()) out["notes"] = scoring.held_out.notes;
   return out;
 }
 
@@ -128,7 +127,7 @@ std::string score_text(const Scoring& scoring, const ScoreSettings& settings, co
   return fmt::format("{}{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}{}\n",
                      name_of(settings.score.mode), settings.score.documents ? " inside documents" : "", score.loss(),
                      score.bits_per_byte(), score.tokens, score.bytes, score.seconds,
-                     scoring.packed ? "" : "  (weights as trained, not an artifact)",
+                     scoring.source.packed ? "" : "  (weights as trained, not an artifact)",
                      is_legal(settings) ? "" : "  (legal: false)");
 }
 

@@ -23,8 +23,6 @@ struct Scoring {
   WeightSource source;
   HeldOut held_out;
   ScoreSettings settings;
-  std::string file;  // whose bytes the weights come from
-  bool packed;       // an artifact; else weights as they were trained, whose score is no submission's
   std::vector<uint16_t> stream;
 
   ScoredModel model() const;  // refers to this object

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 
+#include "app/tokenizer_check.h"
 #include "app/weights.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
@@ -52,14 +53,11 @@ fs::path tokenizer_path(const TextModelFlags& flags) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) { return std::make_unique<Tokenizer>(Tokenizer::load(path)); }
 
-void require_tokenizer_of(const Tokenizer* tokenizer, const TextModelFlags& flags, int64_t vocab,
-                          const std::string& wanted_hash) {
+void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim) {
   const fs::path path = tokenizer_path(flags);
-  if (tokenizer->vocab() > vocab)
-    throw InputError(fmt::format("{}: {} pieces, the model has {} tokens", path.string(), tokenizer->vocab(), vocab));
-  if (!wanted_hash.empty() && tokenizer->sha256() != wanted_hash)
-    throw InputError(fmt::format("{}: not the tokenizer that {} was trained with (SHA-256 {}…, expected {}…)", path.string(),
-                                 flags.from, tokenizer->sha256().substr(0, 12), wanted_hash.substr(0, 12)));
+  if (tokenizer.vocab() > vocab)
+    throw InputError(fmt::format("{}: {} pieces, the model has {} tokens", path.string(), tokenizer.vocab(), vocab));
+  require_tokenizer(claim, tokenizer, path);
 }
 
 }  // namespace
@@ -68,14 +66,14 @@ TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(
   // Beside the weights: reading it takes a few milliseconds of the time to the first token.
   std::future<std::unique_ptr<Tokenizer>> tokenizer = std::async(std::launch::async, load_tokenizer, tokenizer_path(flags));
   const bool artifact = fs::is_regular_file(flags.from) && is_artifact(flags.from);
-  std::string tokenizer_hash;
+  TokenizerClaim claim{"", flags.from};
   if (artifact && flags.recipe.empty() && executor_->backend() == Backend::cpu) {
     const StoredFile file(flags.from, machine.queue.pool());
     ArtifactReader reader(file.bytes(), flags.from, {.pool = &machine.queue.pool()});
     const QuantizedModel& model = reader.model();
     recipe_ = artifact_recipe(model);
     looped_ = model.looped;
-    tokenizer_hash = model.tokenizer;
+    claim.hash = model.tokenizer;
     packed_ = std::make_unique<PackedWeights>(model);
     reader.read([&](QuantizedTensor& tensor) { packed_->take(tensor); });
     packed_->finish(model, machine.queue.pool());
@@ -84,12 +82,13 @@ TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(
   } else {
     const WeightSource source = open_weights(flags.from, flags.recipe, {});
     recipe_ = source.recipe;
+    claim = tokenizer_claim(source.weights);
     looped_ = stored_looped(source.weights, source.recipe);
     floats_ = std::make_unique<ParamStore>(parameter_table(recipe_), ParamStore::Gradients::none);
     load_weights(*floats_, source.weights);
   }
   tokenizer_ = tokenizer.get();
-  require_tokenizer_of(tokenizer_.get(), flags, recipe_.model.vocab, tokenizer_hash);
+  require_tokenizer_of(*tokenizer_, flags, recipe_.model.vocab, claim);
 }
 
 Decoder TextModel::decoder(int64_t length) const {

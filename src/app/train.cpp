@@ -76,6 +76,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   const Recipe recipe = resolved_recipe(flags);
   emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
   const data::ShardSet shards = data::ShardSet::open_train(flags.data);
+  const data::FolderTokenizer tokenizer = data::open_tokenizer(flags.data);
   const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
   if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, flags.data);
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
@@ -86,6 +87,8 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
                        .quiet = common.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
                        .started = started,
+                       .tokenizer = tokenizer.identity,
+                       .tokenizer_told_by = tokenizer.file.string(),
                        .profile = flags.profile};
   if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
     options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
@@ -105,6 +108,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
   std::optional<OnlineBesideTraining> online;
   if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
   const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
+  tell_notes(tokenizer.notes, common.quiet || !comm.root());
   if (comm.root()) {
     write_file_atomic(std::filesystem::path(flags.out) / "machine.json",
                       machine_facts(machine.queue.pool(), 0.01).dump(2) + "\n");

@@ -13,39 +13,45 @@
 namespace fairway::app {
 namespace {
 
-// The bytes that each token stands for, where a file beside the shards tells them (scoring spec §1.7); empty without one.
-std::vector<uint16_t> read_byte_counts(const std::filesystem::path& folder, size_t tokens) {
-  std::vector<uint16_t> counts = data::Validation::byte_counts(folder);
-  if (!counts.empty() && counts.size() != tokens) {
-    throw InputError(fmt::format("{}: fineweb_val_bytes_*.bin tell the bytes of {} tokens, the validation shards hold {}",
-                                 folder.string(), counts.size(), tokens));
-  }
-  return counts;
-}
-
-}  // namespace
-
-std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe) {
-  if (data::list_validation(folder).empty()) return std::nullopt;
-  const std::filesystem::path model = folder / "tokenizer.model";
-  if (!std::filesystem::exists(model)) {
-    throw InputError(
-        fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
-  }
-  const Tokenizer tokenizer = Tokenizer::load(model);
-  if (tokenizer.vocab() != recipe.model.vocab)
-    throw InputError(
-        fmt::format("{}: a vocabulary of {}, but model.vocab is {}", model.string(), tokenizer.vocab(), recipe.model.vocab));
-  const data::ShardSet shards = data::Validation::open(folder);
-  std::vector<uint16_t> tokens = shards.read_all();
+void require_tokens_of(const data::HeldOutTokens& read, const std::filesystem::path& folder, const Recipe& recipe) {
+  const std::vector<uint16_t>& tokens = read.tokens;
   if (const auto past = std::find_if(tokens.begin(), tokens.end(), [&](uint16_t id) { return id >= recipe.model.vocab; });
       past != tokens.end()) {
     throw InputError(fmt::format("{}: validation token {} at {} is outside of the model's vocabulary of {}", folder.string(),
                                  *past, past - tokens.begin(), recipe.model.vocab));
   }
-  HeldOut held_out{std::move(tokens), make_byte_tables(tokenizer, static_cast<int>(recipe.model.vocab)), {}};
-  held_out.counts = read_byte_counts(folder, held_out.tokens.size());
-  return held_out;
+  if (!read.byte_counts.empty() && read.byte_counts.size() != tokens.size()) {
+    throw InputError(fmt::format("{}: fineweb_val_bytes_*.bin tell the bytes of {} tokens, the validation shards hold {}",
+                                 folder.string(), read.byte_counts.size(), tokens.size()));
+  }
+}
+
+}  // namespace
+
+std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe, const TokenizerClaim* claim) {
+  if (data::list_validation(folder).empty()) return std::nullopt;
+  data::FolderTokenizer beside = data::open_tokenizer(folder);
+  if (!beside.tokenizer) {
+    throw InputError(
+        fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
+  }
+  Tokenizer& tokenizer = *beside.tokenizer;
+  if (tokenizer.vocab() != recipe.model.vocab)
+    throw InputError(fmt::format("{}: a vocabulary of {}, but model.vocab is {}", beside.file.string(), tokenizer.vocab(),
+                                 recipe.model.vocab));
+  if (claim != nullptr) require_tokenizer(*claim, beside);
+  data::HeldOutTokens read = data::Validation::read(folder);
+  require_tokens_of(read, folder, recipe);
+  ByteTables bytes = make_byte_tables(tokenizer, static_cast<int>(recipe.model.vocab));
+  FileIdentity tokenizer_file{beside.file, tokenizer.bytes().size(), tokenizer.sha256()};
+  return HeldOut{.tokens = std::move(read.tokens),
+                 .tokenizer = std::move(tokenizer),
+                 .bytes = std::move(bytes),
+                 .counts = std::move(read.byte_counts),
+                 .shards = std::move(read.shards),
+                 .count_files = std::move(read.byte_count_files),
+                 .tokenizer_file = std::move(tokenizer_file),
+                 .notes = std::move(beside.notes)};
 }
 
 void require_one_window(int64_t tokens, int64_t length, const std::string& folder) {

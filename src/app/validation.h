@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/tokenizer_check.h"
+#include "base/file_identity.h"
 #include "comm/communicator.h"
 #include "score/evaluator.h"
 #include "score/metric.h"
@@ -13,14 +15,20 @@ namespace fairway::app {
 
 struct HeldOut {
   std::vector<uint16_t> tokens;
+  Tokenizer tokenizer;
   ByteTables bytes;
   std::vector<uint16_t> counts;  // bytes of each token where the folder has fineweb_val_bytes_*.bin, which then count
+  std::vector<FileIdentity> shards, count_files;  // as they were read
+  FileIdentity tokenizer_file;
+  std::vector<std::string> notes;  // what could not be checked
 
   TargetBytes target_bytes() const { return counts.empty() ? TargetBytes(bytes) : TargetBytes(counts); }
 };
 // The validation shards of `folder` with its tokenizer.model; nothing when the folder has no validation shards.
-// Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training.
-std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe);
+// Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training; shards against the
+// folder's manifest; the tokenizer against the manifest and, where it is given, against what the weights claim.
+std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe,
+                                     const TokenizerClaim* claim = nullptr);
 void require_one_window(int64_t tokens, int64_t length, const std::string& folder);  // InputError when it lacks one
 
 // A scorer for the training loop; the arguments must outlive it. Ranks share the windows and all come to the score that one

@@ -58,11 +58,18 @@ int import_weights(const CommonFlags& flags, const std::string& file, const std:
 WeightSource open_artifact(const std::string& file, const std::string& recipe, const std::vector<std::string>& overrides) {
   if (!recipe.empty())
     throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which holds its own architecture");
-  const QuantizedModel model = load_artifact(file);
-  WeightSource source{artifact_recipe(model), to_safetensors(model, file), {}};
+  const std::string bytes = read_file(file, kMostArtifactFileBytes);
+  const QuantizedModel model = read_artifact(bytes, file);
+  WeightSource source{artifact_recipe(model), to_safetensors(model, file), {}, identity_of(file, bytes), true};
   for (const std::string& change : overrides) apply_override(source.recipe, change);
   if (source.recipe.model != model.model) throw InputError("--set: the architecture of " + file + " cannot be changed");
   return source;
+}
+
+WeightSource open_floats(Recipe recipe, const fs::path& file, const fs::path& folder) {
+  std::string bytes = read_file(file, kMostSafetensorsBytes);
+  FileIdentity identity = identity_of(file, bytes);
+  return {std::move(recipe), Safetensors::parse(std::move(bytes), file.string()), folder, std::move(identity)};
 }
 
 // `unpack` is `export` of an artifact and nothing else.
@@ -103,15 +110,14 @@ WeightSource read_weights(const std::string& run_or_file, const std::string& rec
   if (fs::is_regular_file(run_or_file) && is_artifact(run_or_file)) return open_artifact(run_or_file, recipe, overrides);
   if (!fs::is_directory(run_or_file)) {
     if (recipe.empty()) throw InputError(run_or_file + ": a weight file needs --recipe to tell which model it is");
-    return {load_recipe(recipe, overrides), Safetensors::read(run_or_file), {}};
+    return open_floats(load_recipe(recipe, overrides), run_or_file, {});
   }
   const fs::path folder = run_or_file, weights = folder / "averaged.safetensors";
   if (!fs::exists(folder / "recipe.toml")) throw InputError(run_or_file + ": no run folder (it has no recipe.toml)");
   if (!fs::exists(weights))
     throw InputError(run_or_file +
                      ": the run has not ended (it has no averaged.safetensors); go on with fairway train --resume");
-  return {load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), Safetensors::read(weights),
-          folder};
+  return open_floats(load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), weights, folder);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "params/safetensors.h"
 #include "quant/quantized_model.h"
 #include "recipe/recipe.h"
@@ -15,6 +16,8 @@ struct WeightSource {
   Recipe recipe;
   Safetensors weights;
   std::filesystem::path folder;  // of the run; empty for a lone file
+  FileIdentity file;             // whose bytes the weights are, as they were read
+  bool packed = false;           // an artifact; else weights as they were trained
 };
 // InputError also when a weight is NaN or infinite.
 WeightSource open_weights(const std::string& run_or_file, const std::string& recipe, const std::vector<std::string>& overrides);

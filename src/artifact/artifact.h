@@ -72,6 +72,7 @@ class ArtifactReader {
   QuantizedModel model_;
   std::unique_ptr<Plan> plan_;
 };
+inline constexpr uint64_t kMostArtifactFileBytes = uint64_t{1} << 30;  // of a file that is read
 QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits = {});
 
 bool is_artifact(const std::filesystem::path& path);  // by its first bytes

@@ -17,7 +17,7 @@ struct FitRequest {
   const HessianStore* hessians = nullptr;
   Queue& queue;
   bool looped = false;
-  std::string tokenizer;  // SHA-256 of its file
+  std::string tokenizer;  // its identity, hexadecimal
   uint64_t budget = 0;    // bytes of the file
   CodecChoice codec = CodecChoice::rans;
   bool fill = false;  // spend what the recipe's setting leaves free

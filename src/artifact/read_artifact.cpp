@@ -15,8 +15,6 @@
 namespace fairway {
 namespace {
 
-constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
-
 std::string hex_of(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) out += fmt::format("{:02x}", static_cast<uint8_t>(c));
@@ -210,7 +208,7 @@ QuantizedModel read_artifact(std::string_view bytes, const std::string& name, co
 }
 
 QuantizedModel load_artifact(const std::filesystem::path& path, const ReadLimits& limits) {
-  return read_artifact(read_file(path, kMostFileBytes), path.string(), limits);
+  return read_artifact(read_file(path, kMostArtifactFileBytes), path.string(), limits);
 }
 
 bool is_artifact(const std::filesystem::path& path) {

@@ -70,7 +70,7 @@ class Inspection {
     } catch (const InputError& error) {
       problem(error.what());
     }
-    if (manifest_ && tokenizer_ && manifest_->tokenizer_sha256 != tokenizer_->sha256())
+    if (manifest_ && tokenizer_ && !manifest_->names(*tokenizer_))
       problem(fmt::format("{}: not the tokenizer that the manifest names", model.string()));
   }
 

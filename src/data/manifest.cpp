@@ -25,6 +25,7 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
           fmt::format("{}: manifest version {} is not known, expected {}", name, json.at("version").dump(), kManifestVersion));
     Manifest manifest;
     manifest.tokenizer_sha256 = json.at("tokenizer").at("sha256").get<std::string>();
+    manifest.tokenizer_identity = json.at("tokenizer").value("identity", "");
     manifest.vocab = json.at("tokenizer").at("vocab").get<int>();
     manifest.documents = json.at("documents").get<uint64_t>();
     manifest.bytes = json.at("bytes").get<uint64_t>();
@@ -52,7 +53,10 @@ std::optional<Manifest> read_manifest(const std::filesystem::path& folder) {
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   nlohmann::ordered_json json;
   json["version"] = kManifestVersion;
-  json["tokenizer"] = {{"file", "tokenizer.model"}, {"sha256", manifest.tokenizer_sha256}, {"vocab", manifest.vocab}};
+  json["tokenizer"] = {{"file", "tokenizer.model"},
+                       {"sha256", manifest.tokenizer_sha256},
+                       {"identity", manifest.tokenizer_identity},
+                       {"vocab", manifest.vocab}};
   json["documents"] = manifest.documents;
   json["bytes"] = manifest.bytes;
   json["val_documents"] = manifest.val_documents;
@@ -70,6 +74,14 @@ void check_counts(const Manifest& manifest, const std::filesystem::path& folder,
       if (listed.name == set[i].path().filename().string() && listed.tokens != set[i].tokens())
         throw InputError(fmt::format("{}: changed since {} was written: {} tokens then, {} now", set[i].path().string(),
                                      manifest_path(folder).string(), listed.tokens, set[i].tokens()));
+}
+
+void check_bytes(const Manifest& manifest, const std::filesystem::path& folder, const std::vector<FileIdentity>& read) {
+  for (const FileIdentity& file : read)
+    for (const ManifestShard& listed : manifest.shards)
+      if (listed.name == file.path.filename().string() && listed.sha256 != file.sha256)
+        throw InputError(fmt::format("{}: changed since {} was written: its SHA-256 was {}… then, {}… now", file.path.string(),
+                                     manifest_path(folder).string(), listed.sha256.substr(0, 12), file.sha256.substr(0, 12)));
 }
 
 }  // namespace fairway::data

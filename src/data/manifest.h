@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/shard.h"
+#include "tokenizer/tokenizer.h"
 
 namespace fairway::data {
 
@@ -18,12 +19,17 @@ struct ManifestShard {
 };
 
 struct Manifest {
-  std::string tokenizer_sha256;
+  std::string tokenizer_sha256;    // of its file
+  std::string tokenizer_identity;  // what it means; empty in manifests of earlier versions
   int vocab = 0;
   uint64_t documents = 0, bytes = 0;          // of the training text: UTF-8 as read
   uint64_t val_documents = 0, val_bytes = 0;  // of the validation text
   bool case_ops = false;
   std::vector<ManifestShard> shards;
+
+  bool names(const Tokenizer& tokenizer) const {
+    return tokenizer.answers_to(tokenizer_identity.empty() ? tokenizer_sha256 : tokenizer_identity);
+  }
 };
 
 std::optional<Manifest> read_manifest(
@@ -33,5 +39,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 
 // InputError when a shard's count differs from the manifest's: cheap, so done whenever shards are opened.
 void check_counts(const Manifest& manifest, const std::filesystem::path& folder, const ShardSet& set);
+// InputError when the manifest lists one of the files with other bytes than were read.
+void check_bytes(const Manifest& manifest, const std::filesystem::path& folder, const std::vector<FileIdentity>& read);
 
 }  // namespace fairway::data

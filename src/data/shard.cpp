@@ -126,6 +126,16 @@ void Shard::read(uint64_t position, std::span<uint16_t> out) const {
   check_unchanged(!run_guarded(body, &job));
 }
 
+FileIdentity Shard::identity_of(std::span<const uint16_t> all) const {
+  FAIRWAY_ASSERT(all.size() == count_, "a part of a shard has no identity");
+  std::array<char, kShardHeaderBytes> header{};
+  if (file_.read_at(header.data(), header.size(), 0) != header.size()) check_unchanged(true);
+  Sha256 hash;
+  hash.update(header.data(), header.size());
+  hash.update(all.data(), all.size_bytes());
+  return {path(), kShardHeaderBytes + all.size_bytes(), hash.hex()};
+}
+
 void Shard::cut(std::span<const Cut> cuts, int64_t length, int vocab) const {
   for (const Cut& cut : cuts)
     FAIRWAY_ASSERT(cut.position < count_ && static_cast<uint64_t>(length) < count_ - cut.position,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/file_identity.h"
 #include "base/sha256.h"
 
 namespace fairway::data {
@@ -43,6 +44,7 @@ class Shard {
   uint64_t tokens() const { return count_; }
 
   void read(uint64_t position, std::span<uint16_t> out) const;
+  FileIdentity identity_of(std::span<const uint16_t> all) const;  // of the file, given all its tokens as they were read
   // Cuts windows of `length` + 1 tokens that all lie inside, best in rising order; every token must be below `vocab` (0: not
   // checked).
   void cut(std::span<const Cut> cuts, int64_t length, int vocab) const;
@@ -75,7 +77,8 @@ class ShardSet {
 
   // Tokens of the concatenation from `at` on; past the last shard it goes on with the first.
   void read_wrapped(Window at, std::span<uint16_t> out) const;
-  std::vector<uint16_t> read_all() const;  // for validation: all tokens in order
+  // For validation: all tokens in order. The identities are of the bytes that were read, one for each shard.
+  std::vector<uint16_t> read_all(std::vector<FileIdentity>* read = nullptr) const;
 
  private:
   friend class Validation;

@@ -67,9 +67,15 @@ ShardSet Validation::open(const std::filesystem::path& folder) {
   return ShardSet::open_listed(folder, list_validation(folder), "fineweb_val_*.bin");
 }
 
-std::vector<uint16_t> Validation::byte_counts(const std::filesystem::path& folder) {
-  const std::vector<std::filesystem::path> files = list(folder, "fineweb_val_bytes_", true);
-  return files.empty() ? std::vector<uint16_t>() : ShardSet::open_any(files).read_all();
+HeldOutTokens Validation::read(const std::filesystem::path& folder) {
+  HeldOutTokens out;
+  out.tokens = open(folder).read_all(&out.shards);
+  const std::vector<std::filesystem::path> counts = list(folder, "fineweb_val_bytes_", true);
+  if (!counts.empty()) out.byte_counts = ShardSet::open_any(counts).read_all(&out.byte_count_files);
+  if (const auto manifest = read_manifest(folder)) {
+    for (const auto* files : {&out.shards, &out.byte_count_files}) check_bytes(*manifest, folder, *files);
+  }
+  return out;
 }
 
 Window ShardSet::locate(uint64_t index) const {
@@ -101,9 +107,13 @@ void ShardSet::read_wrapped(Window at, std::span<uint16_t> out) const {
   }
 }
 
-std::vector<uint16_t> ShardSet::read_all() const {
+std::vector<uint16_t> ShardSet::read_all(std::vector<FileIdentity>* read) const {
   std::vector<uint16_t> tokens(total());
-  for (size_t i = 0; i < shards_.size(); ++i) shards_[i].read(0, std::span(tokens).subspan(begins_[i], shards_[i].tokens()));
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::span<uint16_t> own = std::span(tokens).subspan(begins_[i], shards_[i].tokens());
+    shards_[i].read(0, own);
+    if (read != nullptr) read->push_back(shards_[i].identity_of(own));
+  }
   return tokens;
 }
 

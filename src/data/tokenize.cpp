@@ -253,6 +253,12 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
   (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
 }
 
+// Both kinds go before the first is made again: a run stopped between them must not leave shards of two tokenizers.
+void remove_shards(const std::filesystem::path& folder, Manifest& manifest) {
+  for (const ManifestShard& shard : manifest.shards) std::filesystem::remove(folder / shard.name);
+  manifest.shards.clear();
+}
+
 }  // namespace
 
 TokenizeResult tokenize(const TokenizeOptions& asked) {
@@ -274,9 +280,12 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const auto earlier = read_manifest(options.out);
   Manifest manifest = earlier.value_or(Manifest{});
   const bool both = !options.inputs.empty() && options.validation.has_value();
-  if (earlier && !both && (earlier->tokenizer_sha256 != tokenizer.sha256() || earlier->case_ops != options.case_ops))
+  const bool same = !earlier || (earlier->names(tokenizer) && earlier->case_ops == options.case_ops);
+  if (!same && !both)
     throw InputError(fmt::format("{}: the shards there were made with another tokenizer", options.out.string()));
+  if (!same) remove_shards(options.out, manifest);
   manifest.tokenizer_sha256 = tokenizer.sha256();
+  manifest.tokenizer_identity = tokenizer.identity();
   manifest.vocab = tokenizer.vocab();
   manifest.case_ops = options.case_ops;
 

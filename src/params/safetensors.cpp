@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100ULL << 20;  // as the format's own readers
-constexpr uint64_t kMaxFile = 64ULL << 30;
 constexpr int kMaxDepth = 8;
 
 struct TypeName {
@@ -78,7 +77,7 @@ Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes
   for (const json& size : shape) {
     const auto extent = size.get<uint64_t>();
     // An axis beside one of size zero is not bounded by the data, but still has to be a size.
-    if (extent > kMaxFile || (extent != 0 && elements > (data_bytes + 1) / extent))
+    if (extent > kMostSafetensorsBytes || (extent != 0 && elements > (data_bytes + 1) / extent))
       refuse(file, where + "shape " + shape.dump() + " is larger than the file");
     elements *= extent;
     entry.spec.shape.dims[entry.spec.shape.rank++] = static_cast<int64_t>(extent);
@@ -98,7 +97,9 @@ Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes
 
 }  // namespace
 
-Safetensors Safetensors::read(const std::filesystem::path& path) { return parse(read_file(path, kMaxFile), path.string()); }
+Safetensors Safetensors::read(const std::filesystem::path& path) {
+  return parse(read_file(path, kMostSafetensorsBytes), path.string());
+}
 
 Safetensors Safetensors::parse(std::string bytes, const std::string& name) {
   Safetensors out;

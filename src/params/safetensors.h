@@ -11,6 +11,8 @@
 
 namespace fairway {
 
+inline constexpr uint64_t kMostSafetensorsBytes = uint64_t{64} << 30;  // of a file that is read
+
 class Safetensors {
  public:
   static Safetensors read(const std::filesystem::path& path);

@@ -17,6 +17,8 @@ struct ChainRequest {
   Arguments packing;                         // --budget, --codec, --fill
   std::vector<std::string> prompts{"The "};  // of the samples
   std::string program;                       // SHA-256 of this program: what another one packed or scored is made again
+  std::string tokenizer;                     // identity of the data's: with another one every phase is due again …
+  std::string held_out;                      // … and with other validation shards those that score
   bool resume = false;
   bool training_only = false;  // of a sweep
   // Of several processes: only the first keeps the ledger, the others join the phases that all share. `agree` gives every

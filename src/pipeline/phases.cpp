@@ -46,7 +46,7 @@ Phase train_phase(const ChainRequest& request, const Recipe& recipe) {
   Phase phase{.name = "train", .command = {"train", request.recipe, "--data", request.data, "--out", request.out, "--resume"}};
   for (const std::string& change : request.overrides) append(phase.command, {"--set", change});
   phase.flags = request.backend;
-  phase.identity = recipe_hash(recipe);
+  phase.identity = recipe_hash(recipe) + request.tokenizer;
   phase.outputs = {"averaged.safetensors"};
   phase.present = {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log"};
   if (schedule_clock(recipe) == ScheduleClock::time) phase.expected_seconds = recipe.train.seconds;
@@ -62,7 +62,7 @@ Phase plain_phase(const ChainRequest& request, const Recipe& recipe) {
   phase.inputs = {"model.fwy"};
   phase.save_as = "score_plain.json";
   phase.outputs = {phase.save_as};
-  phase.identity = request.program;
+  phase.identity = request.program + request.tokenizer + request.held_out;
   return phase;
 }
 
@@ -75,6 +75,7 @@ Phase samples_phase(const ChainRequest& request) {
                    "--seed",        "7"};
   phase.flags = request.backend;
   phase.prompts = request.prompts;
+  phase.identity = request.tokenizer;
   phase.inputs = {"model.fwy"};
   phase.save_as = "samples.json";
   phase.outputs = {phase.save_as};
@@ -86,20 +87,21 @@ std::vector<Phase> after_training(const ChainRequest& request, const Recipe& rec
   Phase pack{.name = "pack", .command = {"pack", folder, "--data", request.data}};
   append(pack.command, request.packing);
   pack.flags = request.backend;
-  pack.identity = request.program;  // the code's bytes are part of its budget
+  const std::string made_by = request.program + request.tokenizer;
+  pack.identity = made_by;  // the code's bytes are part of its budget
   pack.inputs = {"averaged.safetensors", "recipe.toml"};
   pack.outputs = {"model.fwy", "pack.json"};
   Phase score{.name = "score", .command = scoring(request, recipe, "score")};
   append(score.command, {"--out", folder});
   score.flags = request.backend;
-  score.identity = request.program;
+  score.identity = made_by + request.held_out;
   score.inputs = {"model.fwy"};
   score.outputs = {"score.json"};
   score.present = {"receipt.json"};
   Phase audit{.name = "audit", .command = scoring(request, recipe, "audit")};
   append(audit.command, {"--receipt", (fs::path(folder) / "receipt.json").string()});
   audit.flags = request.backend;
-  audit.identity = request.program;
+  audit.identity = made_by + request.held_out;
   audit.inputs = {"model.fwy", "score.json"};
   audit.save_as = "audit.json";
   audit.outputs = {"receipt.json", "audit.json"};

@@ -78,6 +78,12 @@ CharsMap::Match CharsMap::longest(std::string_view text) const {
   return match;
 }
 
+void CharsMap::append_to(std::string& bytes) const {
+  for (const uint64_t size : {units_.size(), strings_.size()}) bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes.append(reinterpret_cast<const char*>(units_.data()), units_.size() * sizeof(uint32_t));
+  bytes += strings_;
+}
+
 bool CharsMap::continues(std::string_view prefix) const {
   if (units_.empty()) return prefix.empty();
   uint32_t node = offset_of(units_[0]);

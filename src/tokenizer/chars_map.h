@@ -21,6 +21,7 @@ class CharsMap {
   };
   Match longest(std::string_view text) const;     // the longest rule that `text` begins with
   bool continues(std::string_view prefix) const;  // some rule begins with `prefix`
+  void append_to(std::string& bytes) const;       // all of it, with its sizes
 
  private:
   void check(const std::string& name) const;

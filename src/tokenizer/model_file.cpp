@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "tokenizer/wire_reader.h"
 
 namespace fairway {
@@ -87,6 +88,25 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& name) {
   if (model.model_type != 2) fail(name, "it is no BPE model, and every tokenizer of the challenge is one");
   check_byte_pieces(model, name);
   return model;
+}
+
+std::string model_identity(const ModelFile& model) {
+  std::string bytes;
+  const auto add = [&](uint64_t number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
+  add(model.pieces.size());
+  for (const Piece& piece : model.pieces) {
+    add(static_cast<uint64_t>(piece.type));
+    add(std::bit_cast<uint32_t>(piece.score));
+    add(piece.text.size());
+    bytes += piece.text;
+  }
+  const NormalizerRules& rules = model.normalizer;
+  for (const bool rule :
+       {model.byte_fallback, model.space_as_suffix, rules.dummy_prefix, rules.collapse_spaces, rules.escape_spaces})
+    add(rule ? 1 : 0);
+  add(static_cast<uint64_t>(model.model_type));
+  rules.map.append_to(bytes);
+  return sha256_hex(bytes);
 }
 
 }  // namespace fairway

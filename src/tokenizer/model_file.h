@@ -31,4 +31,8 @@ struct ModelFile {
 // Throws InputError naming `name`, the byte and what was expected there.
 ModelFile parse_model_file(std::string_view bytes, const std::string& name);
 
+// SHA-256 of what encoding and the counting of bytes depend on: the pieces' texts, types and scores by id, the normaliser, the
+// rules. Files that differ elsewhere, in the notes of their training say, are the same tokenizer.
+std::string model_identity(const ModelFile& model);
+
 }  // namespace fairway

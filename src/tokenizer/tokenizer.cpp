@@ -33,6 +33,7 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
   tokenizer.processor_ = std::make_unique<sentencepiece::SentencePieceProcessor>();
   const auto status = tokenizer.processor_->LoadFromSerializedProto(bytes);
   if (!status.ok()) throw InputError(fmt::format("{}: not a usable SentencePiece model: {}", name, status.ToString()));
+  tokenizer.identity_ = model_identity(model);
   tokenizer.encoder_ = BpeEncoder::make(model);
   tokenizer.pieces_ = std::move(model.pieces);
   tokenizer.sha256_ = sha256_hex(bytes);

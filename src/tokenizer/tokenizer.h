@@ -1,4 +1,5 @@
-// A SentencePiece BPE tokenizer (spec §1.2): text to ids and back, the pieces, and the model's SHA-256 as its identity.
+// A SentencePiece BPE tokenizer (spec §1.2): text to ids and back, the pieces, and the identity by which
+// shards, runs and artifacts remember it.
 #pragma once
 
 #include <filesystem>
@@ -40,12 +41,15 @@ class Tokenizer {
   bool has_own_encoder() const { return encoder_ != nullptr; }
   std::string decode(std::span<const int> ids) const;  // InputError for an id outside the vocabulary
 
-  const std::string& sha256() const { return sha256_; }
+  const std::string& identity() const { return identity_; }  // model_identity() of it
+  const std::string& sha256() const { return sha256_; }      // of the model file
+  // The hash names this tokenizer: by its identity, or by its file as older artifacts and manifests do.
+  bool answers_to(std::string_view hash) const { return hash == identity_ || hash == sha256_; }
   const std::string& bytes() const { return bytes_; }  // the model file itself
 
  private:
   Tokenizer();
-  std::string name_, bytes_, sha256_;
+  std::string name_, bytes_, sha256_, identity_;
   std::vector<Piece> pieces_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
   std::unique_ptr<BpeEncoder> encoder_;  // null: the library encodes

@@ -8,7 +8,7 @@
 namespace fairway {
 
 void save_averaged(const std::filesystem::path& path, Trainer& trainer, ModelStage stage, int64_t step,
-                   const std::string& recipe_hash) {
+                   const RunIdentity& run) {
   const Tensor flat = trainer.averager().result();
   require_finite(flat, step);
   std::vector<NamedTensor> tensors;
@@ -17,11 +17,12 @@ void save_averaged(const std::filesystem::path& path, Trainer& trainer, ModelSta
     value.data = flat.data + (bank.value.data - trainer.params().flat_values().data);
     tensors.push_back({bank.info.name, value, bank.info.shape.empty()});
   }
-  save_safetensors(path, tensors,
-                   {{"average", trainer.averager().result_name()},
-                    {"looped", stage.looped ? "1" : "0"},
-                    {"recipe", recipe_hash},
-                    {"step", std::to_string(step)}});
+  std::map<std::string, std::string> metadata{{"average", trainer.averager().result_name()},
+                                              {"looped", stage.looped ? "1" : "0"},
+                                              {"recipe", run.recipe},
+                                              {"step", std::to_string(step)}};
+  if (!run.tokenizer.empty()) metadata["tokenizer"] = run.tokenizer;
+  save_safetensors(path, tensors, metadata);
 }
 
 void require_finite(const Tensor& flat, int64_t step) {

@@ -42,7 +42,17 @@ int64_t whole(const Safetensors& file, const std::string& key) {
   return value;
 }
 
-RunState load_file(const fs::path& path, Trainer& trainer, const std::string& recipe_hash) {
+void require_same_run(const Safetensors& file, const RunIdentity& run) {
+  const auto recipe = file.metadata().find("recipe"), tokenizer = file.metadata().find("tokenizer");
+  if (recipe == file.metadata().end() || recipe->second != run.recipe)
+    throw InputError(file.name() + ": belongs to another recipe than this run's; resume with the same recipe and overrides");
+  if (tokenizer == file.metadata().end() || run.tokenizer.empty() || tokenizer->second == run.tokenizer) return;
+  throw InputError(
+      fmt::format("{}: another tokenizer (SHA-256 {}…) than the one {} was trained with ({}…); resume with the same data",
+                  run.told_by, run.tokenizer.substr(0, 12), file.name(), tokenizer->second.substr(0, 12)));
+}
+
+RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& run) {
   const Safetensors file = Safetensors::read(path);
   RunState state{.step = whole(file, "step"),
                  .stage = {whole(file, "looped") != 0, whole(file, "fake_quant") != 0},
@@ -52,10 +62,8 @@ RunState load_file(const fs::path& path, Trainer& trainer, const std::string& re
   };
   state.elapsed = seconds("elapsed_us");
   state.next_step = seconds("next_step_us");
-  const auto hash = file.metadata().find("recipe"), sum = file.metadata().find("sha256");
-  if (hash == file.metadata().end() || hash->second != recipe_hash) {
-    throw InputError(path.string() + ": belongs to another recipe than this run's; resume with the same recipe and overrides");
-  }
+  const auto sum = file.metadata().find("sha256");
+  require_same_run(file, run);
   std::vector<NamedTensor> wanted = state_tensors(trainer), stored;
   for (const NamedTensor& want : wanted) {
     stored.push_back({want.name, file.get(want.name)});
@@ -89,8 +97,7 @@ size_t checkpoint_bytes(Trainer& trainer) {
   return bytes;
 }
 
-void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& state, const std::string& recipe_hash,
-                     bool keep_clock) {
+void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& state, const RunIdentity& run, bool keep_clock) {
   fs::create_directories(folder);
   std::vector<NamedTensor> tensors = state_tensors(trainer);
   auto* loader = const_cast<std::byte*>(state.loader.data());
@@ -99,7 +106,8 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
                                               {"looped", state.stage.looped ? "1" : "0"},
                                               {"fake_quant", state.stage.fake_quant ? "1" : "0"},
                                               {"snapshots", std::to_string(state.snapshots)},
-                                              {"recipe", recipe_hash}};
+                                              {"recipe", run.recipe}};
+  if (!run.tokenizer.empty()) metadata["tokenizer"] = run.tokenizer;
   const auto keep_seconds = [&](const char* key, double seconds) {
     if (keep_clock) metadata[key] = std::to_string(static_cast<int64_t>(seconds * 1e6));
   };
@@ -110,7 +118,7 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
   promote_next(folder);
 }
 
-std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer, const std::string& recipe_hash) {
+std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer, const RunIdentity& run) {
   // `next` is whole once it has that name: only the renames after it were missed.
   std::string problems;
   std::vector<fs::path> damaged;
@@ -118,7 +126,7 @@ std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer
     const fs::path path = folder / name;
     if (!fs::exists(path)) continue;
     try {
-      RunState state = load_file(path, trainer, recipe_hash);
+      RunState state = load_file(path, trainer, run);
       if (!problems.empty()) print_err(fmt::format("{}; going on from {}\n", problems, path.string()));
       // Set aside, so that the next save does not put a damaged file in the place of the good one.
       for (const fs::path& file : damaged) fs::rename(file, file.string() + ".damaged");

@@ -4,11 +4,19 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "train/trainer.h"
 
 namespace fairway {
+
+// What all steps of a run have in common; a checkpoint of another one is refused.
+struct RunIdentity {
+  std::string recipe;     // recipe_hash()
+  std::string tokenizer;  // of the shards, Tokenizer::identity(); empty: not known
+  std::string told_by;    // the file that tells the tokenizer
+};
 
 struct RunState {
   int64_t step = 0;      // steps done
@@ -20,12 +28,12 @@ struct RunState {
 };
 
 // `keep_clock`: only runs driven by the clock store their seconds, so that step-driven runs write the same bytes every time.
-void save_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const RunState& state,
-                     const std::string& recipe_hash, bool keep_clock);
+void save_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const RunState& state, const RunIdentity& run,
+                     bool keep_clock);
 
 // Fills the trainer from the newest whole checkpoint; nothing when there is none. A damaged newest one falls back to the
-// previous with a line on standard error; InputError when all are damaged or belong to another recipe.
-std::optional<RunState> load_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const std::string& recipe_hash);
+// previous with a line on standard error; InputError when all are damaged or belong to another recipe or tokenizer.
+std::optional<RunState> load_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const RunIdentity& run);
 
 size_t checkpoint_bytes(Trainer& trainer);
 

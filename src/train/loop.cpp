@@ -28,7 +28,7 @@ class Loop {
         options_(options),
         comm_(trainer.comm()),
         teller_(recipe, folder, options.quiet || !comm_.root()),
-        hash_(recipe_hash(recipe)),
+        run_{recipe_hash(recipe), options.tokenizer, options.tokenizer_told_by},
         profile_(options.profile) {
     progress_.clock = schedule_clock(recipe);
     progress_.total_steps = recipe.train.steps;
@@ -71,7 +71,7 @@ class Loop {
   const TrainOptions& options_;
   Communicator& comm_;
   Teller teller_;
-  std::string hash_;
+  RunIdentity run_;
   Profile profile_;
   Progress progress_;
   ModelStage stage_;
@@ -90,7 +90,7 @@ void Loop::begin(ThreadPool& pool) {
   double recorded = 0;
   bool resumed = false;
   if (options_.resume) {
-    if (const auto state = load_on_all(folder_.checkpoints(), trainer_, hash_)) {
+    if (const auto state = load_on_all(folder_.checkpoints(), trainer_, run_)) {
       progress_.step = saved_step_ = state->step;
       stage_ = state->stage;
       loader_.restore(state->loader);
@@ -105,7 +105,7 @@ void Loop::begin(ThreadPool& pool) {
     }
   }
   folder_.open_records();
-  if (!resumed) teller_.settings(hash_, options_.seed);
+  if (!resumed) teller_.settings(run_.recipe, options_.seed);
   keep_free();
   require_recorded();
   note_peak();
@@ -158,7 +158,7 @@ TrainSummary Loop::steps_to_the_end() {
   teller_.averaged(trainer_.averager().result_name());
   if (saved_step_ != progress_.step) checkpoint();
   trainer_.fetch_state();
-  if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, hash_);
+  if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
   if (options_.validate) validate_now(true);
   require_recorded();
   return summary();
@@ -286,7 +286,7 @@ void Loop::checkpoint() {
                        .stage = stage_,
                        .snapshots = trainer_.averager().snapshots(),
                        .loader = loader_.save()};
-  if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, hash_, !by_steps());
+  if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, run_, !by_steps());
   saved_step_ = progress_.step;
   saved_at_ = steady_seconds();
   note_peak();

@@ -37,7 +37,8 @@ struct TrainOptions {
   // Steps whose results the host may not have read yet while it asks for more: the last step's loss comes a step late then, and
   // the device never waits. −1: one where a device trains alone.
   int64_t behind = -1;
-  std::string profile;  // file for a timeline of a few steps; empty: none
+  std::string tokenizer, tokenizer_told_by;  // identity of the shards' tokenizer and the file that tells it; may be empty
+  std::string profile;                       // file for a timeline of a few steps; empty: none
 };
 
 struct TrainSummary {

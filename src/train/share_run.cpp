@@ -19,10 +19,10 @@ Tensor bytes_of(T* data, size_t count) {
 
 }  // namespace
 
-std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer& trainer, const std::string& recipe_hash) {
+std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer& trainer, const RunIdentity& run) {
   Communicator& comm = trainer.comm();
   std::optional<RunState> state;
-  if (comm.root()) state = load_checkpoint(folder, trainer, recipe_hash);
+  if (comm.root()) state = load_checkpoint(folder, trainer, run);
   if (!comm.shares_updates()) return state;
   Header header;
   if (state)

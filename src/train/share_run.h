@@ -6,7 +6,7 @@
 namespace fairway {
 
 // load_checkpoint() on rank 0, then its weights, optimizer state and averages on every rank. Collective.
-std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer& trainer, const std::string& recipe_hash);
+std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer& trainer, const RunIdentity& run);
 
 // What rank 0 decides after a step, since clocks differ; a signal to any rank counts for all.
 struct Verdict {

@@ -86,8 +86,27 @@ TEST(ShardSet, ValidationShardsOpenByTheirOwnDoorOnly) {
   EXPECT_THROW(ShardSet::open_train(folder.path()), InputError);
   EXPECT_THROW(ShardSet::open({folder / "fineweb_val_000000.bin"}), InputError);
   EXPECT_THROW(ShardSet::open({folder / "fineweb_val_bytes_000000.bin"}), InputError);
-  EXPECT_EQ(Validation::open(folder.path()).read_all(), (std::vector<uint16_t>{1, 2}));
-  EXPECT_EQ(Validation::byte_counts(folder.path()), (std::vector<uint16_t>{0, 3}));
+  const HeldOutTokens read = Validation::read(folder.path());
+  EXPECT_EQ(read.tokens, (std::vector<uint16_t>{1, 2}));
+  EXPECT_EQ(read.byte_counts, (std::vector<uint16_t>{0, 3}));
+}
+
+TEST(ShardSet, WhatIsReadIsNamedByItsBytes) {
+  const ScratchFolder folder;
+  const std::string first = write_shard(folder / "fineweb_val_000000.bin", std::vector<uint16_t>{1, 2}),
+                    second = write_shard(folder / "fineweb_val_000001.bin", std::vector<uint16_t>{3, 4, 5}),
+                    counts = write_shard(folder / "fineweb_val_bytes_000000.bin", std::vector<uint16_t>{0, 3, 1, 1, 1});
+  const HeldOutTokens read = Validation::read(folder.path());
+  ASSERT_EQ(read.shards.size(), 2U);
+  EXPECT_EQ(read.shards[0].sha256, first);
+  EXPECT_EQ(read.shards[1].sha256, second);
+  EXPECT_EQ(read.shards[1].bytes, 1024U + 6U);
+  EXPECT_EQ(read.byte_count_files.at(0).sha256, counts);
+  Manifest manifest{.vocab = 8, .shards = {{"fineweb_val_000001.bin", 3, second}, {"fineweb_val_bytes_000000.bin", 5, counts}}};
+  write_manifest(folder.path(), manifest);
+  EXPECT_NO_THROW(Validation::read(folder.path()));
+  write_shard(folder / "fineweb_val_bytes_000000.bin", std::vector<uint16_t>{0, 9, 9, 9, 9});  // as many, but other ones
+  EXPECT_THROW(Validation::read(folder.path()), InputError);
 }
 
 TEST(ShardSet, OrdersNamesAndLeavesByteCountsOut) {

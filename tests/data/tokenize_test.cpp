@@ -201,7 +201,7 @@ TEST_F(TokenizeTest, CaseOperatorsCountOriginalBytes) {
   EXPECT_TRUE(read_manifest(options_.out)->case_ops);
   EXPECT_EQ(result.bytes, result.text_bytes);
   const auto val = Validation::open(options_.out).read_all();
-  const auto bytes = Validation::byte_counts(options_.out);
+  const auto bytes = Validation::read(options_.out).byte_counts;
   ASSERT_EQ(bytes.size(), val.size());
   uint64_t sum = 0;
   for (size_t i = 0; i < val.size(); ++i) {

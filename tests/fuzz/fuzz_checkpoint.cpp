@@ -58,7 +58,7 @@ Run& own_run() {
 std::string saved() {
   Run& run = own_run();
   save_checkpoint(run.folder, run.trainer, {.step = 3, .loader = std::vector<std::byte>(24, std::byte{7})},
-                  recipe_hash(recipe()), true);
+                  {.recipe = recipe_hash(recipe())}, true);
   std::ifstream file(run.folder / "latest.safetensors", std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(file), {});
   fs::remove(run.folder / "latest.safetensors");
@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const fs::path path = run.folder / "latest.safetensors";
   std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
   try {
-    fuzz_note.accepted = load_checkpoint(run.folder, run.trainer, recipe_hash(recipe())).has_value();
+    fuzz_note.accepted = load_checkpoint(run.folder, run.trainer, {.recipe = recipe_hash(recipe())}).has_value();
   } catch (const InputError&) {}
   return 0;
 }

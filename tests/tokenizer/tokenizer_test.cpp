@@ -40,6 +40,22 @@ TEST(Tokenizer, TrainsWithTheChallengesIds) {
   EXPECT_EQ(tokenizer.sha256().size(), 64U);
 }
 
+// Field 4 of the file is the library's own test of itself; pieces are field 1, each with its text as field 1.
+TEST(Tokenizer, IsKnownByWhatItMeans) {
+  const Tokenizer tokenizer = Tokenizer::from_bytes(trained_model());
+  const Tokenizer noted = Tokenizer::from_bytes(trained_model() + std::string("\x22\x00", 2));
+  EXPECT_NE(noted.sha256(), tokenizer.sha256());
+  EXPECT_EQ(noted.identity(), tokenizer.identity());
+  EXPECT_TRUE(noted.answers_to(tokenizer.identity()));
+  EXPECT_TRUE(tokenizer.answers_to(tokenizer.sha256())) << "as older artifacts name it";
+  EXPECT_FALSE(noted.answers_to(tokenizer.sha256()));
+  std::string other = trained_model();
+  const size_t at = other.find("\xE2\x96\x81the");
+  ASSERT_NE(at, std::string::npos);
+  other.replace(at + 3, 3, "THE");
+  EXPECT_NE(Tokenizer::from_bytes(other).identity(), tokenizer.identity());
+}
+
 TEST(Tokenizer, TrainingTwiceGivesTheSameBytes) {
   int left = 50;
   const auto source = [&](std::string& out) {

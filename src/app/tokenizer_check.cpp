@@ -1,0 +1,43 @@
+#include "app/tokenizer_check.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+
+namespace fairway::app {
+namespace {
+
+[[noreturn]] void refuse_tokenizer(const TokenizerClaim& claim, const std::string& hash, const std::filesystem::path& file) {
+  throw InputError(
+      fmt::format("{}: another tokenizer (SHA-256 {}…) than the one {} was made with ({}…); expected the tokenizer of the "
+                  "shards it was trained on",
+                  file.string(), hash.substr(0, 12), claim.by, claim.hash.substr(0, 12)));
+}
+
+}  // namespace
+
+TokenizerClaim tokenizer_claim(const Safetensors& weights) {
+  const auto told = weights.metadata().find("tokenizer");
+  return {told == weights.metadata().end() ? "" : told->second, weights.name()};
+}
+
+void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file) {
+  if (!claim.hash.empty() && !tokenizer.answers_to(claim.hash)) refuse_tokenizer(claim, tokenizer.identity(), file);
+}
+
+void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder) {
+  if (claim.hash.empty()) {
+    folder.notes.push_back(claim.by + ": does not tell its tokenizer, so it could not be checked against the data's");
+  } else if (folder.tokenizer) {
+    require_tokenizer(claim, *folder.tokenizer, folder.file);
+  } else if (!folder.identity.empty() && folder.identity != claim.hash) {
+    refuse_tokenizer(claim, folder.identity, folder.file);
+  }
+}
+
+void tell_notes(const std::vector<std::string>& notes, bool quiet) {
+  if (quiet) return;
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,22 @@
+// Weights, artifacts and shards remember the tokenizer they were made with; a command that brings them together asks here.
+#pragma once
+
+#include "data/folder_tokenizer.h"
+#include "params/safetensors.h"
+
+namespace fairway::app {
+
+struct TokenizerClaim {
+  std::string hash;  // as Tokenizer::answers_to() takes it; empty: the file does not tell
+  std::string by;    // the file that tells
+};
+TokenizerClaim tokenizer_claim(const Safetensors& weights);
+
+// InputError, naming both files and both hashes, unless the tokenizer is the one claimed.
+void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file);
+// The same for a data folder; where the claim or the folder is silent, a note joins the folder's.
+void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder);
+
+void tell_notes(const std::vector<std::string>& notes, bool quiet);  // to standard error
+
+}  // namespace fairway::app

@@ -1,0 +1,37 @@
+#include "data/folder_tokenizer.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "data/manifest.h"
+
+namespace fairway::data {
+
+FolderTokenizer open_tokenizer(const std::filesystem::path& folder) {
+  FolderTokenizer out{.file = folder / "tokenizer.model"};
+  const std::optional<Manifest> manifest = read_manifest(folder);
+  const std::filesystem::path listing = folder / "manifest.json";
+  if (std::filesystem::exists(out.file)) {
+    out.tokenizer = Tokenizer::load(out.file);
+    out.identity = out.tokenizer->identity();
+    if (!manifest) {
+      out.notes.push_back(fmt::format("{}: no manifest.json, so whether tokenizer.model made these shards could not be checked",
+                                      folder.string()));
+    } else if (!manifest->names(*out.tokenizer)) {
+      const bool by_file = manifest->tokenizer_identity.empty();
+      throw InputError(fmt::format(
+          "{}: another tokenizer (SHA-256 {}…) than the one {} says the shards were made with ({}…); put that one back, or "
+          "tokenize again",
+          out.file.string(), (by_file ? out.tokenizer->sha256() : out.identity).substr(0, 12), listing.string(),
+          (by_file ? manifest->tokenizer_sha256 : manifest->tokenizer_identity).substr(0, 12)));
+    }
+    return out;
+  }
+  if (manifest) out.file = listing, out.identity = manifest->tokenizer_identity;
+  if (out.identity.empty())
+    out.notes.push_back(
+        fmt::format("{}: no tokenizer.model, so which tokenizer made these shards could not be checked", folder.string()));
+  return out;
+}
+
+}  // namespace fairway::data
