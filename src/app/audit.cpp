@@ -5,6 +5,7 @@
 
 #include "app/isolated.h"
 #include "app/receipt_file.h"
+#include "app/verify_receipt.h"
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -74,9 +75,8 @@ auto reading_receipt(const std::string& path, Work work) {
 }
 
 int verify(const CommonFlags& common, const AuditFlags& flags) {
-  const ordered_json receipt = read_receipt(flags.verify);
-  const std::vector<std::string> wrong =
-      reading_receipt(flags.verify, [&] { return verify_receipt(receipt, common, flags.again); });
+  const VerifyFlags asked{flags.verify, flags.common->from, flags.common->data, flags.again};
+  const std::vector<std::string> wrong = reading_receipt(flags.verify, [&] { return verify_receipt(asked, common); });
   std::string text = wrong.empty() ? flags.verify + ": holds\n" : "";
   for (const std::string& sentence : wrong) text += flags.verify + ": " + sentence + "\n";
   print_result(common, {{"held", wrong.empty()}, {"problems", wrong}}, text);
@@ -158,7 +158,7 @@ void add_audit(CLI::App& program) {
       ->check(CLI::Range(1, 100000));
   command->add_flag("--no-controls", flags->no_controls, "leave out T10, the evaluators that must fail");
   command->add_option("--receipt", flags->receipt, "receipt of the score, which gets the tests' results");
-  command->add_option("--verify", flags->verify, "check a receipt: files, program and tests are as it says");
+  command->add_option("--verify", flags->verify, "check a receipt: files, numbers, program and tests are as it says");
   command->add_flag("--again", flags->again, "with --verify: score again and compare every record");
 }
 

@@ -2,13 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
+#include "analysis/receipt_numbers.h"
+#include "analysis/score_records.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/sha256.h"
-#include "data/shard.h"
 
 namespace fairway::app {
 namespace {
@@ -17,17 +15,81 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kSeal = "sha256";
+constexpr int kReceiptVersion = 2;  // 1 kept no sums
 
-ordered_json file_json(const fs::path& path) {
-  return {{"path", fs::absolute(path).lexically_normal().string()},
-          {"bytes", static_cast<uint64_t>(fs::file_size(path))},
-          {"sha256", sha256_of_file(path)}};
+// Both places: the one relative to the receipt is looked at first, and stays true when all of it is moved.
+ordered_json place_json(const fs::path& path, const fs::path& folder) {
+  const fs::path whole = fs::absolute(path).lexically_normal(), home = fs::absolute(folder).lexically_normal();
+  return {{"path", whole.string()}, {"relative", whole.lexically_relative(home).string()}};
+}
+
+ordered_json file_json(const FileIdentity& file, const fs::path& folder) {
+  ordered_json out = place_json(file.path, folder);
+  out["bytes"] = file.bytes;
+  out["sha256"] = file.sha256;
+  return out;
+}
+
+ordered_json files_json(const std::vector<FileIdentity>& files, const fs::path& folder) {
+  ordered_json out = ordered_json::array();
+  for (const FileIdentity& file : files) out.push_back(file_json(file, folder));
+  return out;
 }
 
 std::string seal_of(ordered_json receipt) {
   receipt.erase(kSeal);
   return sha256_hex(receipt.dump());
 }
+
+ordered_json data_json(const Scoring& scoring, const ScoringFlags& flags, const fs::path& folder) {
+  ordered_json out = place_json(flags.data, folder);
+  out["shards"] = files_json(scoring.held_out.shards, folder);
+  if (!scoring.held_out.count_files.empty()) out["byte_counts"] = files_json(scoring.held_out.count_files, folder);
+  return out;
+}
+
+ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run, const FileIdentity& records,
+                          const fs::path& folder) {
+  ordered_json tokenizer = file_json(scoring.held_out.tokenizer_file, folder);
+  tokenizer["identity"] = scoring.held_out.tokenizer.identity();
+  return {{"receipt", kReceiptVersion},
+          {"from", scoring.source.folder.empty() ? "file" : "run"},
+          {"artifact", file_json(scoring.source.file, folder)},
+          {"data", data_json(scoring, flags, folder)},
+          {"tokenizer", tokenizer},
+          {"program", {{"sha256", sha256_of_file("/proc/self/exe")}}},
+          {"recipe", recipe_hash(scoring.source.recipe)},
+          {"settings", settings_json(flags, scoring.settings)},
+          {"legal", is_legal(scoring.settings)},
+          {"score", score_json(scoring, scoring.settings, run)},
+          {"records",
+           {{"sha256", records_hash(run.ledger)},
+            {"file", file_json(records, folder)},
+            {"targets", run.score.tokens},
+            {"block", kScoreBlock},
+            {"nats", run.blocks.nats},
+            {"bytes", run.blocks.bytes}}}};
+}
+
+// The data of a receipt and of a scoring by their bytes; a sentence where they differ.
+std::string other_data(const ordered_json& receipt, const Scoring& scoring) {
+  const auto same = [](const ordered_json& listed, const std::vector<FileIdentity>& files) {
+    if (listed.size() != files.size()) return false;
+    for (size_t i = 0; i < files.size(); ++i)
+      if (listed[i].at("sha256") != files[i].sha256) return false;
+    return true;
+  };
+  const ordered_json& data = receipt.at("data");
+  const HeldOut& held_out = scoring.held_out;
+  if (!same(data.at("shards"), held_out.shards)) return "the validation shards have other bytes than were scored";
+  if (!same(data.value("byte_counts", ordered_json::array()), held_out.count_files))
+    return "fineweb_val_bytes_*.bin have other bytes than were counted with";
+  if (!held_out.tokenizer.answers_to(receipt.at("tokenizer").at("identity").get<std::string>()))
+    return held_out.tokenizer_file.path.string() + " is another tokenizer than was counted with";
+  return "";
+}
+
+}  // namespace
 
 ordered_json settings_json(const ScoringFlags& flags, const ScoreSettings& settings) {
   ordered_json out{{"mode", name_of(settings.score.mode)},
@@ -41,43 +103,27 @@ ordered_json settings_json(const ScoringFlags& flags, const ScoreSettings& setti
   return out;
 }
 
-ScoringFlags flags_of(const ordered_json& receipt) {
-  const ordered_json& settings = receipt.at("settings");
-  ScoringFlags flags;
-  flags.from = receipt.at("from");
-  flags.data = receipt.at("data").at("path");
-  flags.mode = settings.at("mode");
-  flags.context = settings.at("context");
-  flags.stride = settings.at("stride");
-  flags.tokens = settings.at("tokens");
-  flags.documents = settings.at("documents");
-  flags.all_targets = settings.at("all_targets");
-  flags.overrides = settings.at("set").get<std::vector<std::string>>();
-  if (settings.contains("recipe")) flags.recipe = settings.at("recipe");
-  return flags;
+void write_scored(const fs::path& folder, const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run) {
+  const FileIdentity records = write_score_records(folder / kRecordsName, run.ledger);
+  const ordered_json receipt = make_receipt(scoring, flags, run, records, folder);
+  write_file_atomic(folder / "score.json", receipt.at("score").dump(2) + "\n");
+  write_receipt(folder / "receipt.json", receipt);
 }
 
-}  // namespace
-
-ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run) {
-  ordered_json shards = ordered_json::array();
-  for (const fs::path& path : data::list_validation(flags.data)) shards.push_back(file_json(path));
-  return {{"receipt", 1},
-          {"from", fs::absolute(flags.from).lexically_normal().string()},
-          {"artifact", file_json(scoring.source.file.path)},
-          {"data", {{"path", fs::absolute(flags.data).lexically_normal().string()}, {"shards", shards}}},
-          {"tokenizer", file_json(fs::path(flags.data) / "tokenizer.model")},
-          {"program", file_json("/proc/self/exe")},
-          {"settings", settings_json(flags, scoring.settings)},
-          {"legal", is_legal(scoring.settings)},
-          {"score", score_json(scoring, scoring.settings, run)},
-          {"records", records_hash(run.ledger)}};
+std::vector<std::string> other_bytes(const ordered_json& receipt, const Scoring& scoring) {
+  std::vector<std::string> wrong;
+  if (receipt.at("artifact").at("sha256") != scoring.source.file.sha256)
+    wrong.push_back("the artifact has other bytes than were scored: " + scoring.source.file.path.string());
+  if (std::string sentence = other_data(receipt, scoring); !sentence.empty()) wrong.push_back(std::move(sentence));
+  if (receipt.at("recipe") != recipe_hash(scoring.source.recipe))
+    wrong.emplace_back("the recipe of the weights is another one than was scored with");
+  return wrong;
 }
 
 void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoringFlags& flags) {
-  if (receipt.at("artifact").at("sha256") != scoring.source.file.sha256)
-    throw InputError(path + ": is the receipt of other bytes than " + scoring.source.file.path.string());
+  for (const auto& wrong : {wrong_numbers(receipt), other_bytes(receipt, scoring)})
+    if (!wrong.empty()) throw InputError(path + ": is no receipt of this score: " + wrong.front());
   const ordered_json &was = receipt.at("settings"), is = settings_json(flags, scoring.settings);
   for (const auto& [key, value] : is.items()) {
     if (key == "tokens" || key == "all_targets") continue;
@@ -110,59 +156,13 @@ void write_receipt(const fs::path& path, ordered_json receipt) {
 ordered_json read_receipt(const fs::path& path) {
   constexpr uint64_t kMostBytes = 1 << 24;
   ordered_json receipt = parse_json_or_discard<ordered_json>(read_file(path, kMostBytes), path.string());
-  if (!receipt.is_object() || receipt.value("receipt", 0) != 1 || !receipt.contains(kSeal))
+  if (!receipt.is_object() || !receipt.contains("receipt") || !receipt.contains(kSeal))
     throw InputError(path.string() + ": no receipt; expected what `fairway score --out` writes");
+  if (receipt.at("receipt") != kReceiptVersion)
+    throw InputError(fmt::format("{}: a receipt of version {}, expected {}; score again with this program", path.string(),
+                                 receipt.at("receipt").dump(), kReceiptVersion));
   if (receipt.at(kSeal) != seal_of(receipt)) throw InputError(path.string() + ": was changed after it was written");
   return receipt;
-}
-
-namespace {
-
-// Every test of the audit must be on the receipt, and held.
-void check_tests(const ordered_json& receipt, std::vector<std::string>& wrong) {
-  if (!receipt.contains("audit")) {
-    wrong.emplace_back("has no audit yet; add one with fairway audit --receipt");
-    return;
-  }
-  const ordered_json& tests = receipt.at("audit").at("tests");
-  constexpr int kTests = 11;
-  for (int number = 1; number <= kTests; ++number) {
-    const std::string id = fmt::format("T{}", number);
-    const auto test = std::find_if(tests.begin(), tests.end(), [&](const ordered_json& t) { return t.at("id") == id; });
-    if (test == tests.end()) {
-      wrong.push_back(id + " of the audit was left out");
-    } else if (!test->at("held").get<bool>()) {
-      wrong.push_back(id + " of the audit did not hold: " + test->at("detail").get<std::string>());
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<std::string> verify_receipt(const ordered_json& receipt, const CommonFlags& common, bool again) {
-  std::vector<std::string> wrong;
-  const auto check = [&](const std::string& what, const ordered_json& file) {
-    const fs::path path = file.at("path").get<std::string>();
-    if (!fs::exists(path)) {
-      wrong.push_back(what + " is gone: " + path.string());
-    } else if (sha256_of_file(path) != file.at("sha256").get<std::string>()) {
-      wrong.push_back(what + " has other bytes than were scored: " + path.string());
-    }
-  };
-  check("the artifact", receipt.at("artifact"));
-  for (const ordered_json& shard : receipt.at("data").at("shards")) check("a shard", shard);
-  check("the tokenizer", receipt.at("tokenizer"));
-  if (sha256_of_file("/proc/self/exe") != receipt.at("program").at("sha256").get<std::string>())
-    wrong.emplace_back("this is another program than the one that scored");
-  check_tests(receipt, wrong);
-  if (!receipt.at("legal").get<bool>()) wrong.emplace_back("the mode breaks the rules (legal: false)");
-  if (!again || !wrong.empty()) return wrong;
-  const std::unique_ptr<Scoring> scoring = open_scoring(flags_of(receipt));
-  Machine machine(common);
-  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet);
-  if (records_hash(run.ledger) != receipt.at("records").get<std::string>())
-    wrong.emplace_back(fmt::format("scored again, the records differ: {:.6f} bits per byte now", run.score.bits_per_byte()));
-  return wrong;
 }
 
 }  // namespace fairway::app

@@ -1,5 +1,6 @@
-// The receipt of a score: which bytes were scored by which program in which mode, the result, and the audit's tests. It carries
-// the SHA-256 of its own text, so that a changed one is noticed.
+// The receipt of a score: which bytes were scored by which program in which mode, the result with the sums it comes from, and
+// the audit's tests. It carries the SHA-256 of its own text, so that a changed one is noticed; anybody can make that anew, so
+// its numbers are never believed but computed again: from its own sums, from score.records beside it, or by scoring again.
 #pragma once
 
 #include "app/scoring.h"
@@ -7,8 +8,15 @@
 
 namespace fairway::app {
 
-nlohmann::ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run);
-// InputError unless the receipt is of these bytes, scored under these settings; how many tokens is not compared.
+// Writes score.records, score.json and receipt.json into the folder.
+void write_scored(const std::filesystem::path& folder, const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run);
+
+nlohmann::ordered_json settings_json(const ScoringFlags& flags, const ScoreSettings& settings);
+
+// Where weights, data or recipe are others than the receipt tells: a sentence each.
+std::vector<std::string> other_bytes(const nlohmann::ordered_json& receipt, const Scoring& scoring);
+// InputError unless the receipt is of these bytes and this data, scored under these settings, and its numbers are what its sums
+// give; how many tokens is not compared.
 void require_receipt_of(const nlohmann::ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoringFlags& flags);
 void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens);
@@ -16,8 +24,5 @@ nlohmann::ordered_json tests_json(const AuditReport& report);
 
 void write_receipt(const std::filesystem::path& path, nlohmann::ordered_json receipt);
 nlohmann::ordered_json read_receipt(const std::filesystem::path& path);  // InputError when it is none or was changed
-
-// What no longer is as the receipt says: sentences, none when all holds. With `again`, the score is computed anew too.
-std::vector<std::string> verify_receipt(const nlohmann::ordered_json& receipt, const CommonFlags& common, bool again);
 
 }  // namespace fairway::app

@@ -102,11 +102,7 @@ int run_score(CommonFlags common, const ScoreFlags& flags) {
   if (!comm.root()) return 0;
   const ordered_json result = score_json(*scoring, scoring->settings, run);
   tell_notes(scoring->held_out.notes, common.quiet);
-  if (!flags.out.empty()) {
-    const fs::path folder = flags.out;
-    write_file_atomic(folder / "score.json", result.dump(2) + "\n");
-    write_receipt(folder / "receipt.json", make_receipt(*scoring, *flags.common, run));
-  }
+  if (!flags.out.empty()) write_scored(flags.out, *scoring, *flags.common, run);
   print_result(common, result, score_text(*scoring, scoring->settings, run.score));
   return 0;
 }
@@ -120,7 +116,7 @@ void add_score(CLI::App& program) {
   add_scoring_flags(*command, flags->common, true);
   command->add_option("--seconds", flags->seconds, "refuse beforehand what would take longer")->check(number_between(0, 1e9));
   command->add_flag("--ladder", flags->ladder, "plain, sliding and the adapting modes, each with its cost");
-  command->add_option("--out", flags->out, "folder for score.json and receipt.json, or for ladder.json");
+  command->add_option("--out", flags->out, "folder for score.json, receipt.json and score.records, or for ladder.json");
 }
 
 }  // namespace fairway::app

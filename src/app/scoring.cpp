@@ -95,10 +95,11 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
   const auto evaluator = make_evaluator(scoring.model(), settings, context);
   score_on_ranks(*evaluator, settings, ledger, progress, comm);
   const ScoreCost cost = cost_of_ranks(evaluator->cost(), comm);
-  if (!comm.root()) return {std::move(ledger), {}, {}};
-  Score score = measure(ledger, scoring.held_out.target_bytes());
+  if (!comm.root()) return {std::move(ledger), {}, {}, {}};
+  BlockSums blocks = sum_blocks(ledger, scoring.held_out.target_bytes());
+  Score score = measure(blocks, ledger.targets());
   score.seconds = steady_seconds() - begun;
-  return {std::move(ledger), score, cost};
+  return {std::move(ledger), std::move(blocks), score, cost};
 }
 
 nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run) {

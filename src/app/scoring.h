@@ -33,6 +33,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags);
 
 struct ScoredRun {
   ScoreLedger ledger;
+  BlockSums blocks;  // of the ledger, which the score is the sum of
   Score score;
   ScoreCost cost;  // of this rank
 };

@@ -6,8 +6,10 @@
 #include <regex>
 
 #include "app/command.h"
+#include "artifact/artifact.h"
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/output.h"
 #include "base/sha256.h"
 #include "submission/check.h"
@@ -59,6 +61,19 @@ std::vector<submission::RunFacts> gather(const std::vector<std::string>& names) 
   return runs;
 }
 
+// The artifact itself says which tokenizer its model knows; a receipt that counts bytes with another one is refused.
+void check_tokenizers(const std::vector<submission::RunFacts>& runs, std::vector<std::string>& broken) {
+  for (const submission::RunFacts& run : runs) {
+    const std::string file = (run.folder / "model.fwy").string(), bytes = read_file(file, kMostArtifactFileBytes);
+    const std::string bound = ArtifactReader(bytes, file).model().tokenizer;
+    const nlohmann::json told = nlohmann::json(run.receipt).value("tokenizer", nlohmann::json::object());
+    const std::string identity = told.value("identity", ""), sha256 = told.value("sha256", "");
+    if (!bound.empty() && bound != identity && bound != sha256)
+      broken.push_back(fmt::format("{}: made with another tokenizer ({}…) than the one its receipt counts bytes with ({}…)",
+                                   file, bound.substr(0, 12), identity.substr(0, 12)));
+  }
+}
+
 int run_submission(const CommonFlags& common, SubmissionFlags flags) {
   if (!flags.check.empty()) return refuse(common, flags.check.c_str(), submission::check_folder(flags.check));
   if (flags.runs.empty() || flags.out.empty()) throw InputError("submission: give RUN… and --out, or --check FOLDER");
@@ -73,7 +88,9 @@ int run_submission(const CommonFlags& common, SubmissionFlags flags) {
   if (flags.about.blurb.empty()) flags.about.blurb = flags.about.name;
   const std::vector<submission::RunFacts> runs = gather(flags.runs);
   const submission::Code code{static_cast<uint64_t>(code_bytes()), sha256_of_file("/proc/self/exe")};
-  if (const auto broken = broken_rules(runs, code); !broken.empty()) return refuse(common, "submission", broken);
+  std::vector<std::string> broken = broken_rules(runs, code);
+  if (broken.empty()) check_tokenizers(runs, broken);
+  if (!broken.empty()) return refuse(common, "submission", broken);
   nlohmann::ordered_json result = write_folder(flags.out, runs, flags.about, {source_bundle(), FAIRWAY_VERSION});
   if (const auto problems = submission::check_folder(flags.out); !problems.empty())
     throw WorkError(flags.out + ": the checker found " + problems.front());

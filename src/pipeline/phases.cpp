@@ -97,7 +97,7 @@ std::vector<Phase> after_training(const ChainRequest& request, const Recipe& rec
   score.identity = made_by + request.held_out;
   score.inputs = {"model.fwy"};
   score.outputs = {"score.json"};
-  score.present = {"receipt.json"};
+  score.present = {"receipt.json", "score.records"};
   Phase audit{.name = "audit", .command = scoring(request, recipe, "audit")};
   append(audit.command, {"--receipt", (fs::path(folder) / "receipt.json").string()});
   audit.flags = request.backend;

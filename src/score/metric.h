@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "score/ledger.h"
 #include "tokenizer/byte_tables.h"
@@ -31,7 +32,19 @@ class TargetBytes {
   std::span<const uint16_t> counts_;
 };
 
+// What a score is summed from. Blocks of kScoreBlock targets are summed one by one and then added, so that the sums of the
+// blocks alone give the score to the last bit: a receipt keeps them, 237 for the 62 million targets of sp1024's FineWeb.
+inline constexpr int64_t kScoreBlock = int64_t{1} << 18;
+struct BlockSums {
+  std::vector<double> nats;
+  std::vector<int64_t> bytes;
+  bool operator==(const BlockSums&) const = default;
+};
+double sum_of_block(std::span<const float> nll);
+std::vector<int64_t> block_bytes(std::span<const uint16_t> stream, const TargetBytes& bytes);
 // WorkError where a target has no score, or one that is no number.
+BlockSums sum_blocks(const ScoreLedger& ledger, const TargetBytes& bytes);
+Score measure(const BlockSums& blocks, int64_t tokens);
 Score measure(const ScoreLedger& ledger, const TargetBytes& bytes);
 
 // floor((n − 1)/length)·length targets: what the challenge keeps of n tokens (scoring spec §1.5).

@@ -106,6 +106,31 @@ void Checker::check_audit(const std::string& file, const json& receipt) {
   }
 }
 
+// The score again from the sums that the receipt keeps of it: nats and bytes of each block of targets.
+void Checker::check_sums(const std::string& file, const json& receipt, const json& result) {
+  const json records = receipt.value("records", json()), score = receipt.value("score", json());
+  const double targets = number(records, "targets", file + " records"), block = number(records, "block", file + " records");
+  double sums[2] = {0, 0};
+  const char* const names[2] = {"nats", "bytes"};
+  for (int i = 0; i < 2; ++i) {
+    const json values = records.is_object() ? records.value(names[i], json()) : json();
+    if (!values.is_array() || differs(static_cast<double>(values.size()), std::ceil(targets / block), 0)) {
+      wrong(file, fmt::format("its records have no list \"{}\" with a sum for each block of its targets", names[i]));
+      return;
+    }
+    for (const json& value : values) sums[i] += value.is_number() ? value.get<double>() : std::nan("");
+  }
+  const std::pair<const char*, double> given[] = {
+      {"tokens", targets}, {"bytes", sums[1]}, {"val_loss", sums[0] / targets}, {"val_bpb", sums[0] / std::log(2.0) / sums[1]}};
+  for (const auto& [key, value] : given) {
+    constexpr double kRounding = 1e-12;  // a score is written with all its digits
+    if (differs(number(score, key, file + " score"), value, kRounding * std::abs(value)))
+      wrong(file, fmt::format("its {} is {}, its records give {}", key, score.value(key, json()).dump(), value));
+    if (result.contains(key) && differs(number(result, key, "submission.json"), value, kRounding * std::abs(value)))
+      wrong(file, fmt::format("its records give a {} of {}, submission.json tells {}", key, value, result[key].dump()));
+  }
+}
+
 void Checker::check_receipt(const std::string& seed, const json& result) {
   const std::string file = "receipt_seed" + seed + ".json", text = text_of(file);
   ordered_json sealed = parse_json_or_discard<ordered_json>(text, (folder_ / file).string());
@@ -119,12 +144,11 @@ void Checker::check_receipt(const std::string& seed, const json& result) {
   const auto part = [&](const char* key) {
     return receipt.contains(key) && receipt[key].is_object() ? receipt[key] : json::object();
   };
-  const json artifact = part("artifact"), score = part("score"), settings = part("settings");
+  const json artifact = part("artifact"), settings = part("settings");
   if (artifact.value("sha256", json()) != result.value("artifact_sha256", json(0)) ||
       artifact.value("bytes", json()) != result.value("artifact_bytes", json(0)))
     wrong(file, "is of another artifact than submission.json tells");
-  if (score.value("val_bpb", json()) != result.value("val_bpb", json(0)))
-    wrong(file, "its score is not the one of submission.json");
+  check_sums(file, receipt, result);
   const json mode = settings.value("mode", json());
   if (!mode.is_string() || !kLegalModes.contains(mode.get<std::string>()) || receipt.value("legal", json(false)) != true)
     wrong(file, "mode " + mode.dump() + " breaks the rules of scoring");

@@ -27,6 +27,7 @@ class Checker {
   void check_log(const std::string& seed, const nlohmann::json& result);
   void check_training(const std::string& file, const std::string& log, const std::string& seed, const nlohmann::json& result);
   void check_receipt(const std::string& seed, const nlohmann::json& result);
+  void check_sums(const std::string& file, const nlohmann::json& receipt, const nlohmann::json& result);
   void check_audit(const std::string& file, const nlohmann::json& receipt);
   void check_readme();
   void check_artifact(const std::string& seed, const nlohmann::json& result);

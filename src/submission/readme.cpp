@@ -67,7 +67,9 @@ std::string readme_text(std::span<const RunFacts> runs, const About& about, cons
   text += fmt::format(
       "\n## Compliance\n\n- artifact {} bytes at most, code {} bytes (source.tar.xz), together {} of 16,000,000\n- training "
       "under 600 s, scoring under 600 s, for every seed\n- every score was made from the artifact's bytes; receipt_seed*.json "
-      "name them, the program and the data by SHA-256\n- the audit held for every seed; for seed {}:\n\n{}",
+      "name them, the program and the data by SHA-256, and keep the sums that the score comes from\n- `fairway audit "
+      "model_seedN.fwy --data SHARDS --verify receipt_seedN.json --again` scores an artifact again and compares\n- the audit "
+      "held for every seed; for seed {}:\n\n{}",
       submission["artifact_bytes_max"].dump(), submission["bytes_code"].dump(), submission["bytes_total"].dump(), first.seed(),
       audit_table(first));
   text +=

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "analysis/receipt_numbers.h"
 #include "base/sha256.h"
 
 namespace fairway::submission {
@@ -97,6 +98,20 @@ void check_audit(const RunFacts& run, Sentences& out) {
   if (!audit.value("legal", false)) out.push_back(name + ": the audit did not find the score legal");
 }
 
+// A receipt's seal can be made anew by anybody; its numbers must be the sums of the records.
+void check_numbers(const RunFacts& run, Sentences& out) {
+  const std::string name = (run.folder / "receipt.json").string();
+  try {
+    for (const std::string& sentence : wrong_numbers(run.receipt)) out.push_back(name + ": " + sentence);
+    const ordered_json& told = run.receipt.at("records");
+    if (told.at("file").at("sha256") != run.records.file.sha256 || told.at("targets") != run.records.targets ||
+        blocks_of(run.receipt).nats != run.records.nats)
+      out.push_back(fmt::format("{}: its sums are not those of {}", name, run.records.file.path.string()));
+  } catch (const nlohmann::json::exception& error) {
+    out.push_back(fmt::format("{}: a field of its score or records is missing ({}); score again", name, error.what()));
+  }
+}
+
 void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
   const std::string name = (run.folder / "receipt.json").string();
   ordered_json bare = run.receipt;
@@ -107,7 +122,8 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
   }
   if (text_at(run.receipt, {"artifact", "sha256"}) != run.artifact_sha256)
     out.push_back(fmt::format("{}: is stale: model.fwy has other bytes than were scored", name));
-  for (const char* key : {"mode", "val_bpb", "val_loss"}) {
+  check_numbers(run, out);
+  for (const char* key : {"mode", "val_bpb", "val_loss", "tokens", "bytes"}) {
     if (text_at(run.receipt, {"score", key}) != text_at(run.score, {key}))
       out.push_back(fmt::format("{}: is stale: its {} is {}, score.json says {}", name, key,
                                 text_at(run.receipt, {"score", key}), text_at(run.score, {key})));

@@ -52,7 +52,8 @@ RunFacts read_run_facts(const fs::path& folder) {
   const fs::path recipe = required(folder, "recipe.toml", "train"), timing = required(folder, "timing.jsonl", "train"),
                  metrics = required(folder, "metrics.jsonl", "train"), artifact = required(folder, "model.fwy", "pack"),
                  pack = required(folder, "pack.json", "pack"), score = required(folder, "score.json", "score --out"),
-                 receipt = required(folder, "receipt.json", "score --out");
+                 receipt = required(folder, "receipt.json", "score --out"),
+                 records = required(folder, kRecordsName, "score --out");
   required(folder, "train.log", "train");
   RunFacts facts{.folder = folder, .recipe = parse_recipe(read_file(recipe), recipe.string())};
   const ordered_json last = last_with(timing, "train_seconds"), before = last_with(metrics, "val_bpb");
@@ -68,6 +69,7 @@ RunFacts read_run_facts(const fs::path& folder) {
   facts.score = read_object(score);
   for (const char* key : {"val_loss", "val_bpb", "tokens", "bytes", "seconds"}) number(facts.score, key, score);
   facts.receipt = read_object(receipt);
+  facts.records = read_score_records(records);
   if (fs::exists(folder / "score_plain.json")) facts.plain = read_object(folder / "score_plain.json");
   if (fs::exists(folder / "machine.json")) facts.machine = read_object(folder / "machine.json");
   facts.artifact_bytes = fs::file_size(artifact);

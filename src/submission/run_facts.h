@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "analysis/score_records.h"
 #include "recipe/recipe.h"
 
 namespace fairway::submission {
@@ -16,6 +17,7 @@ struct RunFacts {
   double train_seconds = 0, step_ms = 0, calibrate_seconds = 0;
   double before_loss = 0, before_bpb = 0;                       // of the averaged weights, before quantizing
   nlohmann::ordered_json pack, plain, score, receipt, machine;  // plain and machine may be null
+  ScoreRecords records;                                         // what the score must be the sum of
   uint64_t artifact_bytes = 0;
   std::string artifact_sha256;
   std::string log;  // train.log with its closing lines

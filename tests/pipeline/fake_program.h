@@ -24,6 +24,7 @@ class FakeProgram {
   bool after_writing = false;  // … before or after it has written its files
   int interrupt_at = -1;       // the call that returns 130
   bool legal = true;
+  int64_t scored_bytes = 151'078'222;                                             // those of the official validation text
   std::function<double(const Recipe&)> loss = [](const Recipe&) { return 2.0; };  // of a training run
   std::vector<Arguments> calls;
 
@@ -69,11 +70,22 @@ class FakeProgram {
       return {0, result};
     }
     if (name == "score") {
-      const nlohmann::ordered_json result{
-          {"mode", flag(command, "--mode")}, {"val_loss", 1.5}, {"val_bpb", 0.9}, {"tokens", 64}, {"seconds", 3.0}};
+      const nlohmann::ordered_json result{{"mode", flag(command, "--mode")},
+                                          {"val_loss", 1.5},
+                                          {"val_bpb", 0.9},
+                                          {"tokens", 64},
+                                          {"bytes", scored_bytes},
+                                          {"seconds", 3.0},
+                                          {"legal", true},
+                                          {"packed", true},
+                                          {"whole", true},
+                                          {"text", "text"},
+                                          {"tokenizer", "tokenizer"},
+                                          {"context", 64}};
       if (const std::string out = flag(command, "--out"); !out.empty()) {
         put(fs::path(out) / "score.json", result.dump());
         put(fs::path(out) / "receipt.json", "{}");
+        put(fs::path(out) / "score.records", "records");
       }
       return {0, result};
     }

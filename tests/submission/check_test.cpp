@@ -71,8 +71,8 @@ TEST_F(Check, ThreeDifferentSeeds) {
 
 TEST_F(Check, MeansAndDeviations) {
   edit("submission.json", [](ordered_json& s) { s["val_bpb"] = s["val_bpb"].get<double>() - 1e-6; });
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("val_bpb is not the mean over seeds, 1.00100000")));
-  edit("submission.json", [](ordered_json& s) { s["val_bpb"] = 1.001, s["val_bpb_std"] = 0.0; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("val_bpb is not the mean over seeds, " + bpb_text(2))));
+  edit("submission.json", [](ordered_json& s) { s["val_bpb"] = measured(2).bits_per_byte(), s["val_bpb_std"] = 0.0; });
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("val_bpb_std is not the sample deviation")));
 }
 
@@ -107,9 +107,9 @@ TEST_F(Check, TenMinutesOfScoring) {
 }
 
 TEST_F(Check, LogsTellTheScores) {
-  replace("train_seed2.log", "final_int8_zlib_roundtrip_exact val_loss:2.00200000 val_bpb:1.00100000",
-          "final_int8_zlib_roundtrip_exact val_loss:2.00200000 val_bpb:1.00100001");
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its final score is 1.00100001")));
+  const std::string line = fmt::format("final_int8_zlib_roundtrip_exact val_loss:{:.8f} val_bpb:", measured(2).loss());
+  replace("train_seed2.log", line + bpb_text(2), line + "0.50000000");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("its final score is 0.50000000")));
 }
 
 TEST_F(Check, LogsTellSizeSeedStepsAndRecipe) {
@@ -127,7 +127,37 @@ TEST_F(Check, ReceiptsAreSealedAndOfTheseArtifactsAndScores) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("receipt_seed1.json: was changed after it was written")));
   edit("receipt_seed1.json", [](ordered_json& r) { r["artifact"]["sha256"] = "other"; });
   edit("receipt_seed2.json", [](ordered_json& r) { r["score"]["val_bpb"] = 0.9; });
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("is of another artifact"), HasSubstr("its score is not the one")));
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("is of another artifact"), HasSubstr("its val_bpb is 0.9, its records give")));
+}
+
+// Everything that tells the score is rewritten, and the receipt sealed anew; only its sums still tell the truth.
+TEST_F(Check, AScoreThatTheRecordsDoNotGive) {
+  const double claimed = 0.9;
+  for (const int seed : {1, 2, 3}) {
+    const std::string name = std::to_string(seed), told = fmt::format("{:.8f}", claimed);
+    edit("receipt_seed" + name + ".json", [&](ordered_json& r) { r["score"]["val_bpb"] = claimed; });
+    edit("submission.json", [&](ordered_json& s) { s["seed_results"][name]["val_bpb"] = claimed; });
+    for (const std::string& file : {"train_seed" + name + ".log", std::string("README.md")}) {
+      std::string text = get(out_ / file);
+      for (size_t at = text.find(bpb_text(seed)); at != std::string::npos; at = text.find(bpb_text(seed)))
+        text.replace(at, told.size(), told);
+      put(out_ / file, text);
+    }
+  }
+  edit("submission.json", [&](ordered_json& s) { s["val_bpb"] = claimed, s["val_bpb_std"] = 0.0; });
+  const std::vector<std::string> found = problems();
+  EXPECT_THAT(found, Contains(HasSubstr("receipt_seed2.json: its val_bpb is 0.9, its records give")));
+  EXPECT_THAT(found, Contains(HasSubstr("submission.json tells 0.9")));
+  EXPECT_THAT(found, testing::Each(HasSubstr("its records give")));  // nothing else is left to notice it by
+}
+
+TEST_F(Check, SumsThatAreMissingOrTooFew) {
+  edit("receipt_seed1.json", [](ordered_json& r) { r["records"]["nats"].push_back(1.0); });
+  edit("receipt_seed2.json", [](ordered_json& r) { r["records"]["bytes"] = "many"; });
+  edit("receipt_seed3.json", [](ordered_json& r) { r.erase("records"); });
+  const std::vector<std::string> found = problems();
+  for (const char* file : {"receipt_seed1.json", "receipt_seed2.json", "receipt_seed3.json"})
+    EXPECT_THAT(found, Contains(testing::AllOf(HasSubstr(file), HasSubstr("records")))) << file;
 }
 
 TEST_F(Check, ReceiptsAreLegalAndComplete) {
@@ -151,7 +181,7 @@ TEST_F(Check, ComplianceIsStated) {
 }
 
 TEST_F(Check, TheTableOfTheReadme) {
-  replace("README.md", "1.00150000", "1.00050000");
+  replace("README.md", bpb_text(3), "1.00050000");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("README.md: its table lacks seed 3")));
 }
 

@@ -45,6 +45,32 @@ class MadeRuns : public testing::Test {
 
   fs::path run(int64_t seed) const { return folder_ / fmt::format("run{}", seed); }
 
+  // Every target costs as much, a number that floats hold exactly.
+  static constexpr int64_t kTargets = 640, kBytes = 151'078'222;
+  static double nll_of(int64_t seed) { return 150000 + static_cast<double>(seed); }
+  static Score measured(int64_t seed) { return measure(BlockSums{{kTargets * nll_of(seed)}, {kBytes}}, kTargets); }
+  static std::string bpb_text(int64_t seed) { return fmt::format("{:.8f}", measured(seed).bits_per_byte()); }
+  static ordered_json score_of(int64_t seed) {
+    return {{"mode", "sliding"},
+            {"val_loss", measured(seed).loss()},
+            {"val_bpb", measured(seed).bits_per_byte()},
+            {"tokens", kTargets},
+            {"bytes", kBytes},
+            {"seconds", 3.5},
+            {"legal", true},
+            {"packed", true},
+            {"whole", true},
+            {"text", "x"},
+            {"tokenizer", "t"},
+            {"context", 64}};
+  }
+  static FileIdentity write_records(const fs::path& folder, int64_t seed) {
+    const std::vector<uint16_t> stream(kTargets + 1);
+    ScoreLedger ledger(stream);
+    ledger.score(1, std::vector<TargetScore>(kTargets, {static_cast<float>(nll_of(seed)), 0}));
+    return write_score_records(folder / kRecordsName, ledger);
+  }
+
   void make_run(int64_t seed) {
     const fs::path at = run(seed);
     fs::create_directories(at);
@@ -62,13 +88,8 @@ class MadeRuns : public testing::Test {
                                        {"code_bytes", kCode},
                                        {"seconds", {{"calibrate", 0.5}, {"quantize and pack", 0.5}}}}
                               .dump());
-    const ordered_json score{{"mode", "sliding"},
-                             {"val_loss", 2.0 + 0.001 * static_cast<double>(seed)},
-                             {"val_bpb", 1.0 + 0.0005 * static_cast<double>(seed)},
-                             {"tokens", 640},
-                             {"bytes", 1280},
-                             {"seconds", 3.5},
-                             {"legal", true}};
+    const BlockSums sums{{kTargets * nll_of(seed)}, {kBytes}};
+    const ordered_json score = score_of(seed);
     put(at / "score.json", score.dump());
     put(at / "score_plain.json", ordered_json{{"mode", "plain"}, {"val_loss", 2.1}, {"val_bpb", 1.05}}.dump());
     ordered_json tests = ordered_json::array();
@@ -79,9 +100,16 @@ class MadeRuns : public testing::Test {
                                      {"data", {{"shards", {{{"sha256", "s"}}}}}},
                                      {"tokenizer", {{"sha256", "t"}}},
                                      {"program", {{"sha256", program_}}},
-                                     {"settings", {{"mode", "sliding"}, {"tokens", 0}}},
+                                     {"settings", {{"mode", "sliding"}, {"tokens", 0}, {"context", 64}}},
                                      {"legal", true},
                                      {"score", score},
+                                     {"records",
+                                      {{"sha256", "r"},
+                                       {"file", {{"sha256", write_records(at, seed).sha256}}},
+                                       {"targets", kTargets},
+                                       {"block", kScoreBlock},
+                                       {"nats", sums.nats},
+                                       {"bytes", sums.bytes}}},
                                      {"audit", {{"legal", true}, {"tests", tests}}}});
   }
 

@@ -93,7 +93,19 @@ TEST_F(Rules, AReceiptOfTheseBytes) {
 
 TEST_F(Rules, AReceiptOfThisScore) {
   change(run(3) / "score.json", [](ordered_json& score) { score["val_bpb"] = 0.5; });
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("is stale: its val_bpb is 1.0015, score.json says 0.5")));
+  EXPECT_THAT(broken(), ElementsAre(testing::AllOf(HasSubstr("is stale: its val_bpb is"), HasSubstr("score.json says 0.5"))));
+}
+
+TEST_F(Rules, AScoreThatTheRecordsGive) {
+  const auto better = [](ordered_json& score) { score["val_bpb"] = 0.9; };
+  change(run(1) / "score.json", better);
+  change(run(1) / "receipt.json", [&](ordered_json& receipt) { better(receipt["score"]); });
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("its val_bpb is 0.9, its records give")));
+  // Its own sums rewritten too: then they are not those of the records.
+  change(run(2) / "receipt.json", [](ordered_json& receipt) { receipt["records"]["nats"][0] = 1.0; });
+  EXPECT_THAT(broken(), Contains(HasSubstr("its sums are not those of")));
+  put(run(3) / "score.records", "FWSR");
+  EXPECT_THROW(facts(), InputError);
 }
 
 TEST_F(Rules, AReceiptOfThisProgram) {
@@ -118,7 +130,10 @@ TEST_F(Rules, ALegalMode) {
       score["legal"] = false;
     };
     change(run(seed) / "score.json", illegal);
-    change(run(seed) / "receipt.json", [&](ordered_json& receipt) { illegal(receipt["score"]), receipt["legal"] = false; });
+    change(run(seed) / "receipt.json", [&](ordered_json& receipt) {
+      illegal(receipt["score"]), illegal(receipt["settings"]);
+      receipt["legal"] = false;
+    });
   }
   EXPECT_THAT(broken(), testing::AllOf(testing::SizeIs(3), Contains(HasSubstr("mode slot-published breaks the rules"))));
 }
@@ -126,7 +141,7 @@ TEST_F(Rules, ALegalMode) {
 TEST_F(Rules, OneModeForAll) {
   const auto plain = [](ordered_json& score) { score["mode"] = "plain"; };
   change(run(2) / "score.json", plain);
-  change(run(2) / "receipt.json", [&](ordered_json& receipt) { plain(receipt["score"]); });
+  change(run(2) / "receipt.json", [&](ordered_json& receipt) { plain(receipt["score"]), plain(receipt["settings"]); });
   EXPECT_THAT(broken(), ElementsAre(HasSubstr("was scored in mode plain")));
 }
 
@@ -146,8 +161,8 @@ TEST_F(Rules, TheCodeThatWasCounted) {
 }
 
 TEST_F(Rules, EveryFileMustBeThere) {
-  for (const char* file :
-       {"recipe.toml", "timing.jsonl", "metrics.jsonl", "train.log", "model.fwy", "pack.json", "score.json", "receipt.json"}) {
+  for (const char* file : {"recipe.toml", "timing.jsonl", "metrics.jsonl", "train.log", "model.fwy", "pack.json", "score.json",
+                           "receipt.json", "score.records"}) {
     const std::string kept = get(run(1) / file);
     fs::remove(run(1) / file);
     try {

@@ -1,0 +1,150 @@
+#include "app/verify_receipt.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "analysis/receipt_numbers.h"
+#include "analysis/score_records.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace fairway::app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+// Where the receipt's folder has it, else where it was.
+fs::path place_of(const ordered_json& listed, const fs::path& folder) {
+  fs::path recorded = listed.at("path").get<std::string>();
+  for (const fs::path& place : {folder / listed.value("relative", recorded.string()), folder / recorded.filename()})
+    if (fs::exists(place)) return place.lexically_normal();
+  return recorded;
+}
+
+class Verification {
+ public:
+  Verification(const ordered_json& receipt, const VerifyFlags& flags)
+      : receipt_(receipt), flags_(flags), folder_(fs::absolute(flags.receipt).parent_path()) {}
+
+  std::vector<std::string> run(const CommonFlags& common) {
+    for (std::string& sentence : wrong_numbers(receipt_)) wrong_.push_back(std::move(sentence));
+    check_score_file();
+    check_records();
+    if (sha256_of_file("/proc/self/exe") != receipt_.at("program").at("sha256").get<std::string>())
+      wrong_.emplace_back("this is another program than the one that scored");
+    check_tests();
+    if (!receipt_.at("legal").get<bool>()) wrong_.emplace_back("the mode breaks the rules (legal: false)");
+    check_inputs();
+    if (flags_.again && wrong_.empty()) score_again(common);
+    return std::move(wrong_);
+  }
+
+ private:
+  // What other commands read of this score.
+  void check_score_file() {
+    const fs::path path = folder_ / "score.json";
+    if (flags_.receipt.filename() != "receipt.json" || !fs::exists(path)) return;
+    if (ordered_json::parse(read_file(path), nullptr, false) != receipt_.at("score"))
+      wrong_.push_back(path.string() + " tells another score");
+  }
+
+  void check_records() {
+    const ordered_json& listed = receipt_.at("records").at("file");
+    const fs::path path = place_of(listed, folder_);
+    if (!fs::exists(path)) {  // a submission leaves them out; scoring again makes them anew
+      if (!flags_.again) wrong_.push_back("the records are gone, --again makes them anew: " + path.string());
+      return;
+    }
+    const ScoreRecords records = read_score_records(path);
+    if (records.file.sha256 != listed.at("sha256").get<std::string>())
+      wrong_.push_back("the records have other bytes than were written: " + path.string());
+    else if (records.nats != blocks_of(receipt_).nats || records.targets != receipt_.at("records").at("targets"))
+      wrong_.push_back("its sums are not those of " + path.string());
+  }
+
+  // Every test of the audit must be on the receipt, and held.
+  void check_tests() {
+    if (!receipt_.contains("audit")) {
+      wrong_.emplace_back("has no audit yet; add one with fairway audit --receipt");
+      return;
+    }
+    const ordered_json& tests = receipt_.at("audit").at("tests");
+    constexpr int kTests = 11;
+    for (int number = 1; number <= kTests; ++number) {
+      const std::string id = fmt::format("T{}", number);
+      const auto test = std::find_if(tests.begin(), tests.end(), [&](const ordered_json& t) { return t.at("id") == id; });
+      if (test == tests.end()) {
+        wrong_.push_back(id + " of the audit was left out");
+      } else if (!test->at("held").get<bool>()) {
+        wrong_.push_back(id + " of the audit did not hold: " + test->at("detail").get<std::string>());
+      }
+    }
+  }
+
+  ScoringFlags scoring_flags() const {
+    const ordered_json& settings = receipt_.at("settings");
+    const fs::path artifact = place_of(receipt_.at("artifact"), folder_);
+    const bool run = receipt_.at("from") == "run";
+    ScoringFlags flags;
+    flags.from = !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string();
+    flags.data = !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string();
+    flags.mode = settings.at("mode");
+    flags.context = settings.at("context");
+    flags.stride = settings.at("stride");
+    flags.tokens = settings.at("tokens");
+    flags.documents = settings.at("documents");
+    flags.all_targets = settings.at("all_targets");
+    flags.overrides = settings.at("set").get<std::vector<std::string>>();
+    if (settings.contains("recipe")) flags.recipe = settings.at("recipe");
+    return flags;
+  }
+
+  // What was scored, opened as for scoring: the same bytes, and the bytes that its targets stand for.
+  void check_inputs() {
+    const ScoringFlags flags = scoring_flags();
+    const std::pair<const char*, const std::string*> needed[] = {{"the artifact", &flags.from}, {"the data", &flags.data}};
+    for (const auto& [what, path] : needed) {
+      if (fs::exists(*path)) continue;
+      wrong_.push_back(fmt::format("{} is gone: {}", what, *path));
+      return;
+    }
+    try {
+      scoring_ = open_scoring(flags);
+    } catch (const InputError& error) {
+      wrong_.emplace_back(error.what());
+      return;
+    }
+    for (std::string& sentence : other_bytes(receipt_, *scoring_)) wrong_.push_back(std::move(sentence));
+    if (receipt_.at("legal") != is_legal(scoring_->settings)) wrong_.emplace_back("its mode is not as legal as it says");
+    if (receipt_.at("score").at("packed") != scoring_->source.packed)
+      wrong_.emplace_back("it tells wrongly whether an artifact was scored");
+    if (block_bytes(scoring_->stream, scoring_->held_out.target_bytes()) != blocks_of(receipt_).bytes)
+      wrong_.emplace_back("its bytes are not those of the data");
+  }
+
+  void score_again(const CommonFlags& common) {
+    Machine machine(common);
+    const ScoredRun run = score_stream(*scoring_, scoring_->settings, scoring_->stream, machine, common.quiet);
+    for (const std::string& sentence : wrong_score(receipt_.at("score"), run.blocks, run.score.tokens))
+      wrong_.push_back("scored again: " + sentence);
+    if (records_hash(run.ledger) != receipt_.at("records").at("sha256").get<std::string>())
+      wrong_.push_back(fmt::format("scored again, the records differ: {:.6f} bits per byte now", run.score.bits_per_byte()));
+  }
+
+  const ordered_json& receipt_;
+  const VerifyFlags& flags_;
+  fs::path folder_;
+  std::unique_ptr<Scoring> scoring_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify_receipt(const VerifyFlags& flags, const CommonFlags& common) {
+  const ordered_json receipt = read_receipt(flags.receipt);
+  return Verification(receipt, flags).run(common);
+}
+
+}  // namespace fairway::app

@@ -1,0 +1,17 @@
+// Is a receipt true? Its files are looked for beside it first, so that a copied run folder is checked against itself.
+#pragma once
+
+#include "app/receipt_file.h"
+
+namespace fairway::app {
+
+struct VerifyFlags {
+  std::filesystem::path receipt;
+  std::string from, data;  // where artifact and data lie, instead of where the receipt says; may be empty
+  bool again = false;      // score again and compare every record
+};
+
+// What is not as the receipt says: sentences, none when all holds.
+std::vector<std::string> verify_receipt(const VerifyFlags& flags, const CommonFlags& common);
+
+}  // namespace fairway::app

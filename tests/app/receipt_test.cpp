@@ -1,0 +1,159 @@
+// A receipt is believed for nothing that can be computed again: numbers, bytes and files are looked at themselves.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "app/world.h"
+#include "base/sha256.h"
+#include "data/shard.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+
+// As anybody can: the receipt changed, and its checksum made anew.
+void forge(const Path& path, const std::function<void(ordered_json&)>& change) {
+  ordered_json receipt = ordered_json::parse(contents(path));
+  change(receipt);
+  receipt.erase("sha256");
+  receipt["sha256"] = fairway::sha256_hex(receipt.dump());
+  put_file(path, receipt.dump(2) + "\n");
+}
+
+class Receipt : public testing::Test {
+ protected:
+  void SetUp() override {
+    make_data(data_);
+    ASSERT_EQ(run_program(train_smoke(data_, run_, {"--steps", "3", "--quiet"})).status, 0);
+    ASSERT_EQ(run_program({"pack", run_, "--data", data_, "--quiet"}).status, 0);
+    ASSERT_EQ(run_program({"score", artifact_, "--data", data_, "--mode", "plain", "--out", run_}).status, 0);
+    forge(receipt_, [](ordered_json& r) {  // an audit takes seconds, and is not what these tests look at
+      for (int test = 1; test <= 11; ++test)
+        r["audit"]["tests"].push_back({{"id", "T" + std::to_string(test)}, {"held", true}, {"detail", ""}});
+    });
+  }
+  static void holds(const Path& receipt, const Args& more = {}) { EXPECT_EQ(verified(receipt, more).status, 0); }
+  static void fails(const Path& receipt, const std::string& sentence, const Args& more = {}) {
+    const Outcome outcome = verified(receipt, more);
+    EXPECT_EQ(outcome.status, 1) << outcome.text();
+    EXPECT_THAT(outcome.out, HasSubstr(sentence));
+  }
+  static Outcome verified(const Path& receipt, const Args& more) {
+    Args args{"audit", "--verify", receipt.string()};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_program(args);
+  }
+
+  ScratchFolder scratch_;
+  std::string data_ = scratch_ / "data", run_ = scratch_ / "run", artifact_ = run_ + "/model.fwy",
+              receipt_ = run_ + "/receipt.json";
+};
+
+TEST_F(Receipt, NumbersMustComeFromTheRecords) {
+  holds(receipt_, {"--again"});
+  const std::string good = contents(receipt_);
+  for (const char* key : {"val_bpb", "val_loss", "tokens", "bytes"}) {
+    forge(receipt_, [&](ordered_json& r) { r["score"][key] = r["score"][key].get<double>() * 0.5; });
+    for (const Args& more : {Args{}, Args{"--again"}}) fails(receipt_, std::string("its ") + key + " is", more);
+    put_file(receipt_, good);
+  }
+  forge(receipt_, [&](ordered_json& r) { r["score"]["mode"] = "sliding"; });
+  fails(receipt_, "its mode is");
+  put_file(receipt_, good);
+}
+
+TEST_F(Receipt, ItsSumsMustComeFromTheRecordsToo) {
+  const std::string good = contents(receipt_), score = contents(run_ + "/score.json");
+  const auto halve = [](ordered_json& r) {
+    for (const char* key : {"val_loss", "val_bpb"}) r["score"][key] = r["score"][key].get<double>() / 2;
+    r["records"]["nats"][0] = r["records"]["nats"][0].get<double>() / 2;
+  };
+  forge(receipt_, halve);
+  put_file(run_ + "/score.json", ordered_json::parse(contents(receipt_))["score"].dump());
+  fails(receipt_, "its sums are not those of");
+  // The records forged as well: only scoring again can tell.
+  std::string records = contents(run_ + "/score.records");
+  for (size_t at = 16; at + 4 <= records.size(); at += 4) {
+    float nll = 0;
+    std::memcpy(&nll, records.data() + at, 4);
+    nll /= 2;
+    std::memcpy(records.data() + at, &nll, 4);
+  }
+  put_file(run_ + "/score.records", records);
+  forge(receipt_, [&](ordered_json& r) { r["records"]["file"]["sha256"] = fairway::sha256_hex(records); });
+  holds(receipt_);
+  fails(receipt_, "scored again", {"--again"});
+}
+
+TEST_F(Receipt, BytesMustComeFromTheData) {
+  forge(receipt_, [](ordered_json& r) {
+    r["score"]["bytes"] = 2 * r["score"]["bytes"].get<int64_t>();
+    r["score"]["val_bpb"] = r["score"]["val_bpb"].get<double>() / 2;
+    r["records"]["bytes"][0] = 2 * r["records"]["bytes"][0].get<int64_t>();
+  });
+  fails(receipt_, "its bytes are not those of the data");
+}
+
+TEST_F(Receipt, ScoresBesideItAreTheSame) {
+  std::string score = contents(run_ + "/score.json");
+  put_file(run_ + "/score.json", score.replace(score.find("\"val_bpb\": ") + 11, 1, "0"));
+  fails(receipt_, "score.json tells another score");
+}
+
+TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
+  const Path copy = scratch_ / "copy";
+  fs::copy(run_, copy, fs::copy_options::recursive);
+  std::string bytes = contents(copy / "model.fwy");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  put_file(copy / "model.fwy", bytes);
+  fails(copy / "receipt.json", (copy / "model.fwy").string());
+  holds(receipt_);
+  fs::remove_all(copy);
+  fs::create_directories(scratch_ / "moved");
+  fs::rename(run_, scratch_ / "moved" / "run");
+  fs::rename(data_, scratch_ / "moved" / "data");
+  holds(scratch_ / "moved" / "run" / "receipt.json", {"--again"});
+  fs::rename(scratch_ / "moved" / "data", scratch_ / "elsewhere");
+  fails(scratch_ / "moved" / "run" / "receipt.json", "the data is gone");
+  Args elsewhere{"audit", "--verify", (scratch_ / "moved" / "run" / "receipt.json").string(), "--data",
+                 (scratch_ / "elsewhere").string()};
+  EXPECT_EQ(run_program(elsewhere).status, 0);
+}
+
+TEST_F(Receipt, CountsOfBytesBesideTheShardsBelongToIt) {
+  const std::string sidecar = data_ + "/fineweb_val_bytes_000000.bin";
+  fairway::data::write_shard(sidecar, std::vector<uint16_t>(1500, 9));
+  fails(receipt_, "fineweb_val_bytes_*.bin have other bytes");
+}
+
+uint64_t read_so_far(pid_t child) {
+  std::ifstream in("/proc/" + std::to_string(child) + "/io");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("rchar: ")) return std::stoull(line.substr(7));
+  return 0;
+}
+
+// Whenever the file is swapped, the receipt names the bytes that gave its numbers.
+TEST_F(Receipt, AnArtifactSwappedWhileItIsScored) {
+  ASSERT_EQ(run_program(train_smoke(data_, scratch_ / "other", {"--steps", "3", "--seed", "9", "--quiet"})).status, 0);
+  ASSERT_EQ(run_program({"pack", (scratch_ / "other").string(), "--data", data_, "--quiet"}).status, 0);
+  fs::copy(artifact_, scratch_ / "first.fwy");
+  const Path out = scratch_ / "scored";
+  Child child({"score", artifact_, "--data", data_, "--mode", "sliding", "--stride", "1", "--out", out.string()});
+  while (child.running() && read_so_far(child.pid()) < fs::file_size(scratch_ / "first.fwy") + 4) std::this_thread::yield();
+  fs::rename(scratch_ / "other" / "model.fwy", artifact_);
+  ASSERT_EQ(child.wait().status, 0);
+  const auto named = ordered_json::parse(contents(out / "receipt.json"))["artifact"]["sha256"].get<std::string>();
+  const bool first = named == fairway::sha256_of_file(scratch_ / "first.fwy");
+  EXPECT_TRUE(first || named == fairway::sha256_of_file(artifact_));
+  const nlohmann::json fresh = run_json(
+      {"score", first ? (scratch_ / "first.fwy").string() : artifact_, "--data", data_, "--mode", "sliding", "--stride", "1"});
+  EXPECT_EQ(fresh["val_loss"], nlohmann::json::parse(contents(out / "score.json"))["val_loss"]);
+}
+
+}  // namespace
