@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr double kSameTokenizer = 1e-3;  // relative difference of nats per bit up to which two sets have one tokenizer
-
 double finite_number(const json& record, const char* key, const fs::path& path) {
   if (!record.is_object() || !record.contains(key) || !record[key].is_number())
     throw InputError(path.string() + ": has no number \"" + key + "\"; expected what `fairway score --json` prints");
@@ -71,7 +69,7 @@ void match_seeds(const SeedScores& runs, SeedScores& against) {
     throw InputError(fmt::format("--paired: {} runs against {}; expected as many of each, with the same seeds", runs.size(),
                                  against.size()));
   if (runs.seeds.empty() || against.seeds.empty()) return;
-  SeedScores ordered;
+  SeedScores ordered{.on = against.on, .published = against.published};
   for (const int64_t seed : runs.seeds) {
     const auto found = std::find(against.seeds.begin(), against.seeds.end(), seed);
     if (found == against.seeds.end())
@@ -92,7 +90,81 @@ std::string spread(const std::vector<double>& values, const char* unit) {
   return fmt::format("  {:.5f} ± {:.5f} {}", mean(values), std::sqrt(sample_variance(values)), unit);
 }
 
+template <class T>
+T field_of(const json& score, const char* key, const fs::path& path) {
+  try {
+    return score.at(key).get<T>();
+  } catch (const json::exception&) {
+    throw InputError(fmt::format(
+        "{}: has no \"{}\", so what was scored cannot be compared; expected what `fairway score` of this version writes",
+        path.string(), key));
+  }
+}
+
+std::string short_hash(const std::string& hash) { return hash.substr(0, 12) + "…"; }
+
+// The first thing in which two scores of one side differ, with both values.
+std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
+  const auto told = [](const char* what, const auto& x, const auto& y) { return fmt::format("{} {} and {}", what, x, y); };
+  if (a.text != b.text) return told("text", short_hash(a.text), short_hash(b.text));
+  if (a.tokenizer != b.tokenizer) return told("tokenizer", short_hash(a.tokenizer), short_hash(b.tokenizer));
+  if (a.tokens != b.tokens) return told("number of targets", a.tokens, b.tokens);
+  if (a.bytes != b.bytes) return told("number of bytes", a.bytes, b.bytes);
+  if (a.packed != b.packed) return told("packed", a.packed, b.packed);
+  if (a.mode != b.mode) return told("mode", a.mode, b.mode);
+  if (a.context != b.context) return told("context", a.context, b.context);
+  if (a.stride != b.stride) return told("stride", a.stride, b.stride);
+  return told("whole text", a.whole, b.whole);
+}
+
+std::string not_official(const ScoredOn& on, const PublishedScores& published) {
+  const std::string name(published.name);
+  if (!on.packed) return fmt::format("{} is a score of artifacts, the runs' is of weights as they were trained", name);
+  if (on.whole && std::abs(on.bytes - kOfficialBytes) <= kOfficialTail) return "";
+  return fmt::format("{} was scored on the whole official validation text, about {} bytes; the runs on {} {} bytes{}", name,
+                     kOfficialBytes, on.whole ? "a text of" : "the first", on.bytes, on.whole ? "" : " of theirs");
+}
+
+bool one_tokenizer(const SeedScores& a, const SeedScores& b) {
+  if (a.published != nullptr && b.published != nullptr) return a.published->tokens == b.published->tokens;
+  if (a.published == nullptr && b.published == nullptr) return a.on.tokenizer == b.on.tokenizer;
+  const OfficialTokens& known = *(a.published != nullptr ? a : b).published->tokens;
+  const int64_t tokens = (a.published != nullptr ? b : a).on.tokens;
+  return tokens == known.targets || tokens == known.other_targets;
+}
+
 }  // namespace
+
+ScoredOn scored_on(const json& score, const fs::path& path) {
+  ScoredOn on{.text = field_of<std::string>(score, "text", path),
+              .tokenizer = field_of<std::string>(score, "tokenizer", path),
+              .tokens = field_of<int64_t>(score, "tokens", path),
+              .bytes = field_of<int64_t>(score, "bytes", path),
+              .whole = field_of<bool>(score, "whole", path),
+              .packed = field_of<bool>(score, "packed", path),
+              .legal = field_of<bool>(score, "legal", path),
+              .mode = field_of<std::string>(score, "mode", path),
+              .context = field_of<int64_t>(score, "context", path)};
+  if (score.contains("stride")) on.stride = field_of<int64_t>(score, "stride", path);
+  return on;
+}
+
+std::string incomparable(const SeedScores& runs, const SeedScores& against) {
+  if (runs.published != nullptr && against.published != nullptr) return "";
+  if (against.published != nullptr) return not_official(runs.on, *against.published);
+  if (runs.published != nullptr) return not_official(against.on, *runs.published);
+  const ScoredOn &a = runs.on, &b = against.on;
+  if (a.text != b.text) return fmt::format("the texts differ: SHA-256 {} and {}", short_hash(a.text), short_hash(b.text));
+  if (a.packed != b.packed) return "one side is a score of artifacts, the other of weights as they were trained";
+  if (a.tokenizer == b.tokenizer) {
+    if (a.tokens == b.tokens && a.bytes == b.bytes) return "";
+    return fmt::format("different parts of the text were scored: {} targets of {} bytes, and {} of {}", a.tokens, a.bytes,
+                       b.tokens, b.bytes);
+  }
+  if (a.whole && b.whole) return "";
+  return fmt::format("the tokenizers differ, SHA-256 {} and {}, and not all of the text was scored ({} and {} bytes)",
+                     short_hash(a.tokenizer), short_hash(b.tokenizer), a.bytes, b.bytes);
+}
 
 SeedScores read_scores(const std::vector<std::string>& names) {
   SeedScores scores;
@@ -103,15 +175,22 @@ SeedScores read_scores(const std::vector<std::string>& names) {
       scores.nats.assign(known->nats.begin(), known->nats.end());
       scores.bpb.assign(known->bpb.begin(), known->bpb.end());
       scores.seeds.assign(known->seeds.begin(), known->seeds.end());
+      scores.published = known;
       return scores;
     }
     for (std::string& run : expanded(name)) all.push_back(std::move(run));
   }
+  fs::path first;
   for (const std::string& name : all) {
     const fs::path path = fs::is_directory(name) ? fs::path(name) / "score.json" : fs::path(name);
     const json record = parse_json_or_discard(read_file(path), path.string());
     scores.nats.push_back(finite_number(record, "val_loss", path));
     scores.bpb.push_back(finite_number(record, "val_bpb", path));
+    const ScoredOn on = scored_on(record, path);
+    if (first.empty()) first = path, scores.on = on;
+    if (on != scores.on)
+      throw InputError(fmt::format("{} and {}: scores of one side must be of the same thing, they differ in {}", first.string(),
+                                   path.string(), first_difference(scores.on, on)));
     if (const auto seed = fs::is_directory(name) ? seed_of(name) : std::nullopt) scores.seeds.push_back(*seed);
   }
   if (scores.seeds.size() != scores.size()) scores.seeds.clear();
@@ -122,10 +201,11 @@ Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paire
   if (runs.size() < 2 || against.size() < 2)
     throw InputError(
         fmt::format("compare: {} and {} runs were given; a test needs at least two on each side", runs.size(), against.size()));
+  if (const std::string why = incomparable(runs, against); !why.empty()) throw InputError("compare: " + why);
   if (paired) match_seeds(runs, against);
   const double ratio = nats_per_bit(runs), other = nats_per_bit(against);
-  const bool one_tokenizer = runs.bpb.empty() || against.bpb.empty() || !(std::abs(ratio / other - 1) > kSameTokenizer);
-  Comparison out{.through_bytes = runs.nats.empty() || against.nats.empty() || !one_tokenizer, .paired = paired};
+  Comparison out{.through_bytes = runs.nats.empty() || against.nats.empty() || !one_tokenizer(runs, against), .paired = paired};
+  if (runs.published == nullptr && !runs.on.legal) out.barred = "mode " + runs.on.mode + " breaks the rules of scoring";
   if (out.through_bytes && (runs.bpb.empty() || against.bpb.empty()))
     throw InputError("compare: one side has nats per token only, the other bits per byte only");
   const double known = std::isfinite(ratio) ? ratio : other;  // nats of the runs' tokens; a published side may have none
@@ -141,21 +221,23 @@ Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paire
     const double scale = out.through_bytes ? known : 1;
     const std::vector<double> nats = scaled(x, scale), base = scaled(y, scale);
     out.margin = welch_margin_test(nats, base, kRecordNats);
-    out.record = is_record(nats, base);
+    out.record = out.barred.empty() && is_record(nats, base);
   }
   return out;
 }
 
 ordered_json to_json(const Comparison& c) {
-  return {{"delta_bpb", finite(c.delta_bpb)},
-          {"delta_nats", finite(c.delta_nats)},
-          {"t", finite(c.test.t)},
-          {"df", c.test.df},
-          {"p", c.test.p},
-          {"record", c.record},
-          {"paired", c.paired},
-          {"tested", c.through_bytes ? "bits per byte" : "nats per token"},
-          {"margin", {{"nats", kRecordNats}, {"bpb", c.margin_bpb}, {"t", finite(c.margin.t)}, {"p", c.margin.p}}}};
+  ordered_json out{{"delta_bpb", finite(c.delta_bpb)},
+                   {"delta_nats", finite(c.delta_nats)},
+                   {"t", finite(c.test.t)},
+                   {"df", c.test.df},
+                   {"p", c.test.p},
+                   {"record", c.record},
+                   {"paired", c.paired},
+                   {"tested", c.through_bytes ? "bits per byte" : "nats per token"},
+                   {"margin", {{"nats", kRecordNats}, {"bpb", c.margin_bpb}, {"t", finite(c.margin.t)}, {"p", c.margin.p}}}};
+  if (!c.barred.empty()) out["barred"] = c.barred;
+  return out;
 }
 
 std::string to_text(const Comparison& c) {
@@ -168,13 +250,15 @@ std::string to_text(const Comparison& c) {
   text += fmt::format("better by more than {} nats", kRecordNats);
   if (c.margin_bpb > 0) text += fmt::format(" ({:.5f} bits per byte)", c.margin_bpb);
   text += fmt::format(": t = {:.3f}, one-sided p = {:.3g}\n", c.margin.t, c.margin.p);
+  if (!c.barred.empty()) return text + "record: no, " + c.barred + "\n";
   return text +
          (c.record ? "record: yes\n" : fmt::format("record: no (needs {} nats per token at p < {})\n", kRecordNats, kRecordP));
 }
 
 std::string describe(const std::string& what, const SeedScores& scores) {
-  return fmt::format("{:<9} n={}{}{}\n", what, scores.size(), spread(scores.nats, "nats per token"),
-                     spread(scores.bpb, "bits per byte"));
+  const std::string mode = scores.published != nullptr ? std::string(scores.published->what) : scores.on.mode;
+  return fmt::format("{:<9} n={}{}{}  ({})\n", what, scores.size(), spread(scores.nats, "nats per token"),
+                     spread(scores.bpb, "bits per byte"), mode);
 }
 
 }  // namespace fairway

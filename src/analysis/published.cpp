@@ -22,21 +22,24 @@ constexpr std::array k1493Bpb{1.08079, 1.08103, 1.08118};
 constexpr std::array k1514Bpb{1.07928, 1.07997, 1.08025}, k1514PlainBpb{1.08102, 1.08167, 1.08194};
 constexpr std::array k1855Bpb{1.05989454, 1.06124613, 1.06208695};
 
+constexpr OfficialTokens kSp1024{"sp1024", 62'021'632, 0}, kSp4608{"sp4608", 44'527'616, 44'528'743},
+    kSp8192{"sp8192", 40'540'160, 0}, kCaseOps{"sp8192 CaseOps", 47'851'520, 0};
+
 const std::array<PublishedScores, 14> kPublished{{
-    {"pr549", "score-first TTT", kSeeds549, {}, k549Bpb},
-    {"pr1019", "full GPTQ, sliding", kSeeds1019, k1019Nats, k1019Bpb},
-    {"pr1105-kernels", "its own kernels on #1019's model", kSeeds1019, kKernelsNats, {}},
-    {"pr1105-mid", "without SLOT", kSeeds1105, kMidNats, kMidBpb},
-    {"pr1105-slot", "with SLOT, which breaks the rules", kSeeds1105, kSlotNats, {}},
-    {"pr1105-sliding", "final, sliding", kSeedsFinal, {}, kFinalBpb},
-    {"pr1105-tilted", "final, with the leaking n-gram tilt", kSeedsFinal, {}, kTiltedBpb},
-    {"pr1394", "sp8192", kFiveSeeds, {}, k1394Bpb},
-    {"pr1420-sliding", "sliding", kFiveSeeds, {}, k1420Bpb},
-    {"pr1420", "legal n-gram tilt", kFiveSeeds, {}, k1420TiltBpb},
-    {"pr1493", "TTT", kSeeds1493, {}, k1493Bpb},
-    {"pr1514", "TTT", kSeeds1514, {}, k1514Bpb},
-    {"pr1514-sliding", "before TTT", kSeeds1514, {}, k1514PlainBpb},
-    {"pr1855", "phased LoRA TTT", kSeeds1855, {}, k1855Bpb},
+    {"pr549", "score-first TTT", &kSp1024, kSeeds549, {}, k549Bpb},
+    {"pr1019", "full GPTQ, sliding", &kSp1024, kSeeds1019, k1019Nats, k1019Bpb},
+    {"pr1105-kernels", "its own kernels on #1019's model", &kSp1024, kSeeds1019, kKernelsNats, {}},
+    {"pr1105-mid", "without SLOT", &kSp1024, kSeeds1105, kMidNats, kMidBpb},
+    {"pr1105-slot", "with SLOT, which breaks the rules", &kSp1024, kSeeds1105, kSlotNats, {}},
+    {"pr1105-sliding", "final, sliding", &kSp4608, kSeedsFinal, {}, kFinalBpb},
+    {"pr1105-tilted", "final, with the leaking n-gram tilt", &kSp4608, kSeedsFinal, {}, kTiltedBpb},
+    {"pr1394", "sp8192", &kSp8192, kFiveSeeds, {}, k1394Bpb},
+    {"pr1420-sliding", "sliding", &kSp8192, kFiveSeeds, {}, k1420Bpb},
+    {"pr1420", "legal n-gram tilt", &kSp8192, kFiveSeeds, {}, k1420TiltBpb},
+    {"pr1493", "TTT", &kSp8192, kSeeds1493, {}, k1493Bpb},
+    {"pr1514", "TTT", &kSp8192, kSeeds1514, {}, k1514Bpb},
+    {"pr1514-sliding", "before TTT", &kSp8192, kSeeds1514, {}, k1514PlainBpb},
+    {"pr1855", "phased LoRA TTT", &kCaseOps, kSeeds1855, {}, k1855Bpb},
 }};
 
 }  // namespace

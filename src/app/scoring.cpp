@@ -7,6 +7,7 @@
 #include "app/shared_score.h"
 #include "base/error.h"
 #include "base/progress_line.h"
+#include "tokenizer/text_identity.h"
 
 namespace fairway::app {
 namespace {
@@ -76,7 +77,9 @@ std::unique_ptr<Scoring> open_scoring(const ScoringFlags& flags) {
   const int64_t targets = flags.all_targets ? count - 1 : challenge_targets(count, settings.score.context);
   if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens, fewer than a target needs", flags.data, count));
   std::vector<uint16_t> stream(held_out->tokens.begin(), held_out->tokens.begin() + targets + 1);
-  return std::make_unique<Scoring>(Scoring{std::move(source), std::move(*held_out), settings, std::move(stream)});
+  std::string text = text_identity(held_out->tokens, held_out->tokenizer);
+  return std::make_unique<Scoring>(
+      Scoring{std::move(source), std::move(*held_out), settings, std::move(stream), count == all, std::move(text)});
 }
 
 ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, std::span<const uint16_t> stream,
@@ -112,6 +115,9 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
                              {"seconds", score.seconds},
                              {"legal", is_legal(settings)},
                              {"packed", scoring.source.packed},
+                             {"whole", scoring.whole},
+                             {"text", scoring.text},
+                             {"tokenizer", scoring.held_out.tokenizer.identity()},
                              {"context", settings.score.context},
                              {"documents", settings.score.documents}};
   if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;

@@ -24,6 +24,8 @@ struct Scoring {
   HeldOut held_out;
   ScoreSettings settings;
   std::vector<uint16_t> stream;
+  bool whole;        // of all validation tokens, but for a last partial window
+  std::string text;  // identity of the whole validation text (tokenizer/text_identity.h)
 
   ScoredModel model() const;  // refers to this object
 };

@@ -8,6 +8,7 @@
 #include "analysis/score_records.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace fairway::app {
 namespace {
@@ -46,7 +47,7 @@ class Verification {
   void check_score_file() {
     const fs::path path = folder_ / "score.json";
     if (flags_.receipt.filename() != "receipt.json" || !fs::exists(path)) return;
-    if (ordered_json::parse(read_file(path), nullptr, false) != receipt_.at("score"))
+    if (parse_json_or_discard<ordered_json>(read_file(path), path.string()) != receipt_.at("score"))
       wrong_.push_back(path.string() + " tells another score");
   }
 

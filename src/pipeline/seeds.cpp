@@ -121,9 +121,15 @@ SeedsResult run_seeds(const SeedsRequest& request, const Execute& execute, const
     std::vector<std::string> own;
     for (const int64_t seed : request.seeds) own.push_back(folder_of(request, seed));
     const SeedScores scores = read_scores(own);
-    const Comparison comparison = compare_scores(scores, against, false);
-    result["comparison"] = to_json(comparison);
-    text += describe("runs", scores) + describe("against", against) + to_text(comparison);
+    text += describe("runs", scores) + describe("against", against);
+    if (const std::string why = incomparable(scores, against); !why.empty()) {  // the runs are made: told, not thrown
+      result["comparison"] = {{"record", false}, {"refused", why}};
+      text += "record: no, they do not compare: " + why + "\n";
+    } else {
+      const Comparison comparison = compare_scores(scores, against, false);
+      result["comparison"] = to_json(comparison);
+      text += to_text(comparison);
+    }
   }
   ledger.content()["statistics"] = {{"mean", result.value("mean", ordered_json())}, {"sd", result.value("sd", ordered_json())}};
   ledger.save();

@@ -54,6 +54,7 @@ void add_comparison(std::span<const RunFacts> runs, const About& about, ordered_
     own.bpb.push_back(run.number("val_bpb"));
     own.seeds.push_back(run.seed());
   }
+  own.on = scored_on(runs.front().score, runs.front().folder / "score.json");
   const Comparison c = compare_scores(own, read_scores(about.against), false);
   const ordered_json told = to_json(c);
   std::string baseline;

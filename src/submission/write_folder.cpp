@@ -49,6 +49,7 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
 
 ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, const About& about, const Sources& sources) {
   if (fs::exists(out)) throw InputError("--out " + out.string() + ": is there already; choose another folder or remove it");
+  const ordered_json submission = submission_json(runs, about, sources);  // may refuse, so before anything is written
   fs::path whole = fs::absolute(out).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();  // "folder/"
   std::error_code error;
@@ -59,7 +60,6 @@ ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, c
   fs::remove_all(making, error);
   fs::create_directory(making, error);
   if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
-  ordered_json submission = submission_json(runs, about, sources);
   try {
     write_files(making, runs, about, sources, submission);
     fs::rename(making, whole);

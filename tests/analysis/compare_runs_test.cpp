@@ -64,6 +64,7 @@ TEST(CompareScores, WelchOnNatsWhenBothHaveThem) {
 TEST(CompareScores, OtherTokenizersAreComparedThroughBytes) {
   const double nats_per_bit = 2.577;  // of vocabulary 8192
   SeedScores runs{.nats = {}, .bpb = {1.0800, 1.0805, 1.0795}, .seeds = {1, 2, 3}};
+  runs.on = {.text = "t", .tokenizer = "sp8192", .tokens = 40'540'160, .bytes = 151'078'222, .whole = true, .packed = true};
   for (const double bits : runs.bpb) runs.nats.push_back(bits * nats_per_bit);
   const Comparison c = compare_scores(runs, read_scores({"pr1019"}), false);
   EXPECT_TRUE(c.through_bytes);
@@ -101,7 +102,9 @@ TEST(ReadScores, TakesSeedsFromTheFolders) {
   for (const int seed : {7, 9}) {
     const fs::path run = folder / ("seed" + std::to_string(seed));
     fs::create_directories(run);
-    std::ofstream(run / "score.json") << R"({"val_loss": 2.0, "val_bpb": 1.)" << seed << "}";
+    std::ofstream(run / "score.json")
+        << R"({"text": "x", "tokenizer": "y", "tokens": 64, "bytes": 128, "whole": true, "packed": true, "legal": true, )"
+        << R"("mode": "plain", "context": 64, "val_loss": 2.0, "val_bpb": 1.)" << seed << "}";
     std::ofstream(run / "recipe.toml") << "[data]\nseq_len = 64\n\n[train]\nsteps = 4\nseed = " << seed << "\n";
   }
   std::ofstream(folder / "seeds.json") << R"({"ledger": "seeds", "seeds": [7, 9]})";

@@ -5,11 +5,25 @@
 
 namespace {
 
-Args score_files(const ScratchFolder& scratch, const std::string& set, const std::vector<double>& nats) {
+Args score_files(const ScratchFolder& scratch, const std::string& set, const std::vector<double>& nats,
+                 const nlohmann::json& change = nlohmann::json::object()) {
   Args names;
   for (size_t i = 0; i < nats.size(); ++i) {
     const Path path = scratch / (set + std::to_string(i) + ".json");
-    std::ofstream(path) << nlohmann::json{{"val_loss", nats[i]}, {"val_bpb", nats[i] / 1.68846}};
+    nlohmann::json score{{"val_loss", nats[i]},
+                         {"val_bpb", nats[i] / 1.68846},
+                         {"mode", "sliding"},
+                         {"tokens", 62'021'632},
+                         {"bytes", 151'080'363},
+                         {"legal", true},
+                         {"packed", true},
+                         {"whole", true},
+                         {"text", std::string(64, 'a')},
+                         {"tokenizer", std::string(64, 'b')},
+                         {"context", 2048},
+                         {"stride", 64}};
+    score.update(change);
+    std::ofstream(path) << score;
     names.push_back(path.string());
   }
   return names;
@@ -60,6 +74,45 @@ TEST(Compare, RefusesWhatItCannotTest) {
     EXPECT_EQ(outcome.status, 2) << outcome.text();
     EXPECT_FALSE(outcome.err.empty());
   }
+}
+
+// Scores of different things are no better and no worse than each other, whatever their numbers say.
+TEST(Compare, RefusesScoresOfDifferentThings) {
+  const ScratchFolder scratch;
+  const std::vector<double> worse{1.9, 1.91, 1.92}, better{1.5, 1.51, 1.52};
+  const Args base = score_files(scratch, "base", worse);
+  const auto refused = [&](const nlohmann::json& change, const Args& against, const std::string& named) {
+    const Outcome outcome = run_program(compare_args(score_files(scratch, "new", better, change), against));
+    EXPECT_EQ(outcome.status, 2) << change << outcome.text();
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out.find("record"), std::string::npos) << outcome.out;
+  };
+  refused({{"text", std::string(64, 'c')}}, base, "texts differ");
+  refused({{"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "different parts of the text");
+  refused({{"tokenizer", std::string(64, 'd')}, {"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "tokenizers differ");
+  refused({{"packed", false}}, base, "as they were trained");
+  refused({{"text", nullptr}}, base, "has no \"text\"");
+  refused({{"bytes", 1'000'000}}, {"pr1019"}, "official validation text");
+  refused({{"whole", false}, {"bytes", 1'000'000}}, {"pr1019"}, "the first 1000000 bytes");
+  refused({{"packed", false}}, {"pr1019"}, "as they were trained");
+  Args mixed = score_files(scratch, "one", {1.5});
+  mixed.push_back(score_files(scratch, "two", {1.6}, {{"context", 1024}})[0]);
+  const Outcome sides = run_program(compare_args(mixed, base));
+  EXPECT_EQ(sides.status, 2) << sides.text();
+  EXPECT_NE(sides.err.find("context 2048 and 1024"), std::string::npos) << sides.err;
+}
+
+TEST(Compare, OtherTokenizersAndModesOfOneTextCompare) {
+  const ScratchFolder scratch;
+  const Args base = score_files(scratch, "base", {1.9, 1.91, 1.92});
+  const nlohmann::json change{{"tokenizer", std::string(64, 'd')}, {"tokens", 40'540'160}, {"mode", "ttt"}};
+  const nlohmann::json result = run_json(compare_args(score_files(scratch, "new", {1.5, 1.51, 1.52}, change), base));
+  EXPECT_EQ(result["tested"], "bits per byte");
+  EXPECT_TRUE(result["record"].get<bool>());
+  const nlohmann::json leaky{{"mode", "slot-published"}, {"legal", false}};
+  const nlohmann::json barred = run_json(compare_args(score_files(scratch, "leak", {1.5, 1.51, 1.52}, leaky), base));
+  EXPECT_FALSE(barred["record"].get<bool>());
+  EXPECT_NE(barred["barred"].get<std::string>().find("breaks the rules"), std::string::npos);
 }
 
 }  // namespace

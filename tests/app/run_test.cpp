@@ -112,8 +112,7 @@ class ThreeRuns : public testing::Test {
   Args submit(const Args& runs, const std::string& out) const {
     Args args{"submission"};
     args.insert(args.end(), runs.begin(), runs.end());
-    const Args more{"--out", (scratch_ / out).string(), "--name", "Tiny", "--author", "A", "--github-id", "a", "--against",
-                    "pr1019"};
+    const Args more{"--out", (scratch_ / out).string(), "--name", "Tiny", "--author", "A", "--github-id", "a"};
     args.insert(args.end(), more.begin(), more.end());
     return args;
   }
@@ -126,7 +125,12 @@ class ThreeRuns : public testing::Test {
 TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
   EXPECT_EQ(seeds_["runs"].size(), 3U);
   EXPECT_GT(seeds_["sd"]["score_bpb"].get<double>(), 0);
-  EXPECT_FALSE(seeds_["comparison"]["record"].get<bool>());  // eight steps on random tokens
+  EXPECT_FALSE(seeds_["comparison"]["record"].get<bool>());
+  EXPECT_THAT(seeds_["comparison"]["refused"].get<std::string>(), HasSubstr("official validation text"));
+  Args against = submit({(scratch_ / "seeds").string()}, "refused");
+  against.insert(against.end(), {"--against", "pr1019"});
+  EXPECT_EQ(run_program(against).status, 2) << "another text than pr1019's";
+  EXPECT_FALSE(fs::exists(scratch_ / "refused"));
   const json result = run_json(submit({(scratch_ / "seeds").string()}, "record"));
   EXPECT_NEAR(result["val_bpb"].get<double>(), seeds_["mean"]["score_bpb"].get<double>(), 1e-12);
   const Path record = scratch_ / "record";

@@ -55,6 +55,16 @@ TEST_F(Seeds, AreComparedWithAPublishedSystem) {
   EXPECT_THAT(result.text, testing::HasSubstr("record: yes"));
 }
 
+// The runs are made, so what they do not compare with is told and ends nothing.
+TEST_F(Seeds, AnotherTextThanThePublishedOneMakesNoRecord) {
+  program_.scored_bytes = 128;
+  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {"pr1019"}}, program_.execute(), quiet_);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_FALSE(result.result["comparison"]["record"].get<bool>());
+  EXPECT_THAT(result.result["comparison"]["refused"].get<std::string>(), testing::HasSubstr("official validation text"));
+  EXPECT_THAT(result.text, testing::Not(testing::HasSubstr("record: yes")));
+}
+
 TEST_F(Seeds, ABaselineThatIsNotThereIsRefusedBeforeTraining) {
   EXPECT_THROW(run_seeds({request(), {1, 2}, {"nowhere"}}, program_.execute(), quiet_), InputError);
   EXPECT_TRUE(program_.calls.empty());

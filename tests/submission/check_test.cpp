@@ -202,6 +202,9 @@ TEST_F(MadeRuns, AComparisonIsTold) {
   EXPECT_LT(s["delta_vs_baseline_bpb"].get<double>(), -0.1);
   EXPECT_TRUE(s["record_rule_held"].get<bool>());
   EXPECT_THAT(readme_text(facts(), with, s), HasSubstr("## Significance"));
+  std::vector<RunFacts> other = facts();
+  for (RunFacts& run : other) run.score["bytes"] = 1280;
+  EXPECT_THROW(submission_json(other, with, {bundle_, "0.1"}), InputError) << "another text than pr1019's";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "tokenizer/byte_tables.h"
 #include "tokenizer/shared_data.h"
+#include "tokenizer/text_identity.h"
 #include "tokenizer/train_bpe.h"
 
 namespace fairway {
@@ -54,6 +55,29 @@ TEST(Tokenizer, IsKnownByWhatItMeans) {
   ASSERT_NE(at, std::string::npos);
   other.replace(at + 3, 3, "THE");
   EXPECT_NE(Tokenizer::from_bytes(other).identity(), tokenizer.identity());
+}
+
+TEST(Tokenizer, TellsWhichTextTokensStandFor) {
+  const Tokenizer one = Tokenizer::from_bytes(trained_model());
+  int left = 60;
+  const Tokenizer two = Tokenizer::from_bytes(train_bpe(
+      [&](std::string& out) {
+        out = "the cat sat on one mat two three four five six " + std::to_string(left % 5);
+        return left-- > 0;
+      },
+      {.vocab = 290, .user_symbols = {}}));
+  const auto identity = [](const Tokenizer& tokenizer, const std::vector<std::string>& documents) {
+    std::vector<uint16_t> tokens;
+    for (const std::string& document : documents) {
+      tokens.push_back(kBosId);
+      for (const int id : tokenizer.encode(document)) tokens.push_back(static_cast<uint16_t>(id));
+    }
+    return text_identity(tokens, tokenizer);
+  };
+  const std::vector<std::string> text{"the cat sat on a mat, 19", "\xE6\xB0\xB4 zebra"};
+  EXPECT_EQ(identity(one, text), identity(two, text));
+  EXPECT_NE(identity(one, text), identity(one, {"the cat sat on a mat, 18", text[1]}));
+  EXPECT_NE(identity(one, text), identity(one, {text[0] + " " + text[1]}));
 }
 
 TEST(Tokenizer, TrainingTwiceGivesTheSameBytes) {
