@@ -98,10 +98,12 @@ TEST_F(LostOutput, OfTheLogIsAnErrorBeforeAnyStep) {
   EXPECT_THAT(outcome.err, HasSubstr("train.log: cannot be written (No space left on device)"));
 }
 
-// A limit of 16 KiB for any file: records end at it, and no checkpoint fits.
+// Records go nowhere, and under a limit of 16 KiB no checkpoint fits.
 TEST_F(LostOutput, ADiskThatTakesNothingIsNamedForBoth) {
-  const Outcome outcome =
-      Child(train_smoke(data_, run_, {"--steps", "400"}), {"sh", "-c", "ulimit -f 32; exec \"$@\"", "sh"}).wait();
+  fs::create_directories(run_);
+  fs::create_symlink("/dev/full", run_ + "/metrics.jsonl");
+  const Args limited{"sh", "-c", "ulimit -f 32; exec \"$@\"", "sh"};
+  const Outcome outcome = Child(train_smoke(data_, run_, {"--steps", "4"}), limited).wait();
   EXPECT_EQ(outcome.status, 1) << outcome.text();
   EXPECT_THAT(outcome.err, HasSubstr("metrics.jsonl: cannot be written"));
   EXPECT_THAT(outcome.err, HasSubstr("a checkpoint cannot be written either"));

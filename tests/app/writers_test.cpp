@@ -72,7 +72,7 @@ TEST_F(Writers, LeaveNoLockBehind) {
   ASSERT_EQ(run_program({"data", "tokenize", data_ + "/words.txt", "--tokenizer", data_ + "/tokenizer.model", "--out", shards})
                 .status,
             0);
-  ASSERT_EQ(run_program({"pack", run_}).status, 0);
+  ASSERT_EQ(run_program({"pack", run_, "--set", "quant.rule=rtn"}).status, 0);
   for (const std::string& folder : {shards, run_})
     for (const auto& entry : fs::directory_iterator(folder))
       EXPECT_THAT(entry.path().filename().string(), testing::Not(testing::StartsWith("."))) << folder;
@@ -89,7 +89,7 @@ TEST_F(Writers, AKilledOneLeavesItsFolderFree) {
     child.wait();
   }
   EXPECT_TRUE(fs::exists(out + "/.lock"));
-  const Outcome outcome = run_program({"pack", run_, "--out", out + "/model.fwy"});
+  const Outcome outcome = run_program({"pack", run_, "--set", "quant.rule=rtn", "--out", out + "/model.fwy"});
   EXPECT_EQ(outcome.status, 0) << outcome.text();
   EXPECT_EQ(run_program({"score", run_, "--data", data_, "--mode", "plain", "--out", out}).status, 0);
 }

@@ -4,11 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lock_holder.h"
 
 namespace fairway {
 namespace {
@@ -27,37 +27,8 @@ class WriterLockTest : public testing::Test {
   fs::path folder_;
 };
 
-// A process of its own that holds a lock until it is killed.
-class Holder {
- public:
-  explicit Holder(const fs::path& folder) {
-    int ends[2];
-    if (::pipe(ends) != 0) return;
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      const auto lock = WriterLock::of_folder(folder);
-      if (::write(ends[1], "!", 1) != 1) ::_exit(1);
-      for (;;) ::pause();
-    }
-    char ready = 0;
-    ready_ = ::read(ends[0], &ready, 1) == 1;
-    ::close(ends[0]), ::close(ends[1]);
-  }
-  ~Holder() { kill(); }
-  void kill() {
-    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  bool ready() const { return ready_; }
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_ = -1;
-  bool ready_ = false;
-};
-
 TEST_F(WriterLockTest, RefusesASecondProcessAndNamesTheFirst) {
-  Holder holder(folder_);
+  LockHolder holder(folder_);
   ASSERT_TRUE(holder.ready());
   try {
     WriterLock::of_folder(folder_);

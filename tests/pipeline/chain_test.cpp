@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
+#include "base/lock_holder.h"
 #include "pipeline/fake_program.h"
-#include "pipeline/ledger.h"
 #include "pipeline/phases.h"
 
 namespace fairway::pipeline {
@@ -129,7 +129,9 @@ TEST_F(Chain, AnIllegalScoreIsReportedAndEndsWithStatusOne) {
 }
 
 TEST_F(Chain, OneProcessHoldsAFolder) {
-  const Ledger held(folder_ / "run", "run");
+  fs::create_directories(folder_ / "run");
+  const LockHolder other(folder_ / "run");
+  ASSERT_TRUE(other.ready());
   EXPECT_THROW(run_chain(request(), program_.execute(), quiet_), InputError);
 }
 
