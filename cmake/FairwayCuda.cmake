@@ -1,4 +1,5 @@
-# CUDA for Hopper: nvcc from PATH or the usual place, C++20 (which CMake 3.25 does not know nvcc to speak), sm_90a alone.
+# CUDA for Hopper: nvcc from PATH or the usual place, C++20 (which CMake 3.25 does not know nvcc to speak), sm_90a alone
+# (src/ops/cuda/device.h tells the program so).
 if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
   set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
 endif()

@@ -36,16 +36,14 @@ double memory_of(const std::string& name) {
   return -1;
 }
 
-std::vector<std::string> find_problems(double memory_free, double disk_free, size_t devices) {
+std::vector<std::string> find_problems(double memory_free, double disk_free) {
   std::vector<std::string> problems;
   if (std::string_view(cpu::isa_name()) == "generic")
     problems.emplace_back("no AVX2 on this CPU: training will be several times slower than it could be");
+  const cuda::Support& support = cuda::support();
   if (!cuda::in_build() && std::filesystem::exists("/dev/nvidia0"))
-    problems.emplace_back(
-        "an NVIDIA GPU is here, but this program was built without CUDA: make cuda, then build/cuda/bin/fairway");
-  if (cuda::in_build() && devices == 0 && std::filesystem::exists("/dev/nvidia0"))
-    problems.emplace_back(
-        "an NVIDIA GPU is here, but CUDA finds no device it can use: nvidia-smi tells whether the driver works");
+    problems.push_back("an NVIDIA GPU is here, but " + support.problem + ": " + support.remedy);
+  if (cuda::in_build() && support.usable.empty()) problems.push_back(support.problem + ": " + support.remedy);
   if (!mpi_in_build()) problems.emplace_back("built without MPI: apt-get install libopenmpi-dev openmpi-bin, then make build");
   if (memory_free >= 0 && memory_free < kLittleMemory)
     problems.push_back(
@@ -56,11 +54,25 @@ std::vector<std::string> find_problems(double memory_free, double disk_free, siz
   return problems;
 }
 
-std::string cuda_text(const std::vector<cuda::DeviceInfo>& devices) {
+std::string cuda_text() {
   if (!cuda::in_build()) return "not in this build (make cuda)";
-  if (devices.empty()) return "no device";
-  return fmt::format("{} x {}, {:.0f} GiB", devices.size(), devices[0].name,
-                     static_cast<double>(devices[0].memory_bytes) / kGiB);
+  const std::vector<cuda::DeviceInfo>& devices = cuda::devices();
+  if (devices.empty()) return "no device that this program can use";
+  return fmt::format("{} x {}, {:.0f} GiB, kernels {}", devices.size(), devices[0].name,
+                     static_cast<double>(devices[0].memory_bytes) / kGiB, cuda::kBuiltFor);
+}
+
+// The device that is used, else the first there is; "path" names the kernels it runs, null where it runs none.
+nlohmann::ordered_json cuda_json() {
+  const cuda::DeviceFacts facts = cuda::device_facts();
+  const std::vector<cuda::DeviceInfo>& usable = cuda::devices();
+  nlohmann::ordered_json out{{"device", nullptr}, {"arch", nullptr}, {"path", nullptr}};
+  if (const std::vector<cuda::DeviceInfo>& shown = usable.empty() ? facts.devices : usable; !shown.empty()) {
+    out["device"] = shown[0].name;
+    out["arch"] = shown[0].arch();
+  }
+  if (!usable.empty()) out["path"] = cuda::kBuiltFor;
+  return out;
 }
 
 std::string nccl_text() {
@@ -74,7 +86,7 @@ std::string nccl_text() {
 nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
   std::error_code error;
   const double disk_free = static_cast<double>(std::filesystem::space(".", error).available);
-  const std::vector<cuda::DeviceInfo> devices = cuda::devices();
+  const std::vector<cuda::DeviceInfo>& devices = cuda::devices();
   const double memory_free = memory_of("MemAvailable");
   return {{"version", FAIRWAY_VERSION},
           {"cpu", cpu_model()},
@@ -84,12 +96,12 @@ nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
           {"memory_bytes", static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE))},
           {"memory_free_bytes", memory_free},
           {"disk_free_bytes", disk_free},
-          {"cuda", !devices.empty()},
+          {"cuda", cuda_json()},
           {"cuda_in_build", cuda::in_build()},
           {"device", devices.empty() ? "" : devices[0].name},
           {"nccl", !nccl_version().empty()},
           {"mpi", mpi_in_build()},
-          {"problems", find_problems(memory_free, error ? kLittleDisk : disk_free, devices.size())}};
+          {"problems", find_problems(memory_free, error ? kLittleDisk : disk_free)}};
 }
 
 namespace {
@@ -103,8 +115,8 @@ int run_doctor(const CommonFlags& flags) {
       "free\n"
       "disk     {:.1f} GiB free here\ncuda     {}\nnccl     {}\nmpi      {}\n",
       FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), number("peak_gflops"),
-      number("memory_bytes") / kGiB, number("memory_free_bytes") / kGiB, number("disk_free_bytes") / kGiB,
-      cuda_text(cuda::devices()), nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
+      number("memory_bytes") / kGiB, number("memory_free_bytes") / kGiB, number("disk_free_bytes") / kGiB, cuda_text(),
+      nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
   const auto problems = facts.at("problems").get<std::vector<std::string>>();
   for (const std::string& problem : problems) text += "problem  " + problem + "\n";
   if (problems.empty()) text += "no problems found\n";

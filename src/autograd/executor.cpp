@@ -23,9 +23,8 @@ Backend parse_backend(std::string_view name) {
   if (name == "ref") return Backend::ref;
   if (name == "cpu") return Backend::cpu;
   if (name == "cuda" || name == "cuda-f32") {
-    const std::string flag = "--backend " + std::string(name);
-    if (!cuda::in_build()) throw InputError(flag + ": this program was built without CUDA; use cpu or ref");
-    if (cuda::devices().empty()) throw InputError(flag + ": this machine has no CUDA device; use cpu or ref");
+    if (const cuda::Support& support = cuda::support(); support.usable.empty())
+      throw InputError("--backend " + std::string(name) + ": " + support.problem + "; use cpu or ref");
     return name == "cuda" ? Backend::cuda : Backend::cuda_f32;
   }
   throw InputError("--backend " + std::string(name) + ": expected cpu, cuda or ref (cuda-f32: in float)");

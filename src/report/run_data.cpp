@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "recipe/model_shape.h"
 #include "recipe/recipe.h"
+#include "report/machine.h"
 
 namespace fairway {
 namespace {
@@ -171,8 +172,7 @@ void read_machine(const fs::path& folder, const Recipe& recipe, ordered_json& ru
   ordered_json machine = read_object(folder / "machine.json");
   if (!machine.is_object()) return;
   const double peak = number(machine, "peak_gflops", 0), rate = number(run["summary"], "tokens_per_second", 0);
-  const bool on_device = machine.contains("cuda") && machine["cuda"] == true;
-  if (run["light_per_token"].is_null() && peak > 0 && !on_device) {
+  if (run["light_per_token"].is_null() && peak > 0 && !has_device(machine)) {
     const double flops = flops_per_token(recipe.model, recipe.data.seq_len, recipe.model.loop.count > 0);
     run["light_per_token"] = flops / (peak * 1e9);
     if (rate > 0) run["summary"]["speed_of_light"] = rate * flops / (peak * 1e9);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "analysis/compare_runs.h"
+#include "report/machine.h"
 #include "submission/write_folder.h"
 
 namespace fairway::submission {
@@ -109,7 +110,7 @@ ordered_json submission_json(std::span<const RunFacts> runs, const About& about,
   if (first.machine.is_object())
     out["hardware"] = {{"cpu", first.machine.value("cpu", "")},
                        {"threads", first.machine.value("threads", 0)},
-                       {"cuda", first.machine.value("cuda", false)}};
+                       {"cuda", has_device(first.machine)}};
   if (!about.against.empty()) add_comparison(runs, about, out);
   return out;
 }

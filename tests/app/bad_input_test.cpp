@@ -96,7 +96,7 @@ TEST_F(BadInput, CommandsAndFlags) {
 }
 
 TEST_F(BadInput, CudaIsNotInThisBuild) {
-  if (run_json({"doctor"})["cuda"] != false) GTEST_SKIP() << "this build has CUDA";
+  if (run_json({"doctor"})["cuda_in_build"] != false) GTEST_SKIP() << "this build has CUDA";
   expect_refused({{"cuda", train({"--backend", "cuda"}), {"--backend cuda", "without CUDA"}}});
 }
 

@@ -60,7 +60,9 @@ TEST_F(Output, DataCommands) {
 }
 
 TEST_F(Output, CommandsThatLookAround) {
-  expect_fields(run_json({"doctor"}), {"cpu", "threads", "cuda", "nccl", "mpi", "problems"}, "doctor");
+  const json doctor = run_json({"doctor"});
+  expect_fields(doctor, {"cpu", "threads", "cuda", "nccl", "mpi", "problems"}, "doctor");
+  expect_fields(doctor["cuda"], {"device", "arch", "path"}, "doctor's cuda");
   const json bench = run_json({"bench", "step", "--recipe", "smoke", "--seconds", "0.1"});
   expect_fields(bench, {"median_ms", "spread", "tflops", "speed_of_light"}, "bench step");
   EXPECT_GT(bench["median_ms"].get<double>(), 0);

@@ -198,8 +198,16 @@ TEST_F(Report, TellsTheSpeedOfLightAndThePhases) {
   const double alone = read_run(folder_)["summary"]["speed_of_light"].get<double>();
   write("machine.json", R"({"cpu":"a CPU","peak_gflops":100,"cuda":false})");
   EXPECT_NEAR(read_run(folder_)["summary"]["speed_of_light"].get<double>(), 2 * alone, 1e-12);
-  write("machine.json", R"({"cpu":"a CPU","peak_gflops":100,"cuda":true})");  // not the peak of what trained
-  EXPECT_FALSE(read_run(folder_)["summary"].contains("speed_of_light"));
+  for (const char* cuda :
+       {"true", R"({"device":"NVIDIA H200","arch":"9.0","path":"sm_90a"})"}) {  // not the peak of what trained
+    write("machine.json", std::string(R"({"cpu":"a CPU","peak_gflops":100,"cuda":)") + cuda + "}");
+    EXPECT_FALSE(read_run(folder_)["summary"].contains("speed_of_light")) << cuda;
+  }
+  write(
+      "machine.json",
+      R"({"cpu":"a CPU","peak_gflops":100,"cuda":{"device":"NVIDIA T4","arch":"7.5","path":null}})");  // it trained on the CPU
+  EXPECT_TRUE(read_run(folder_)["summary"].contains("speed_of_light"));
+  write("machine.json", R"({"cpu":"a CPU","peak_gflops":100,"cuda":true})");
   write(
       "run.json",
       R"({"phases":{"train":{"seconds":301,"result":{"speed_of_light":0.5,"tokens_per_second":1000}},"pack":{"seconds":7}}})");

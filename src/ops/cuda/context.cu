@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ops/cuda/attention_fused.h"
+#include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
 
 namespace fairway::cuda {
@@ -12,6 +13,16 @@ namespace {
 
 constexpr size_t kScratchChunk = size_t{256} << 20;
 constexpr size_t kScratchAlignment = 256;
+
+// A machine may hold cards of several kinds, and CUDA begins with one of its own choice.
+void require_usable_device() {
+  if (devices().empty()) throw InputError(support().problem);
+  int current = 0;
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  for (const DeviceInfo& device : devices())
+    if (device.index == current) return;
+  check(cudaSetDevice(devices().front().index), "cudaSetDevice");
+}
 
 }  // namespace
 
@@ -44,6 +55,7 @@ Buffer::~Buffer() {
 }
 
 Context::Context() {
+  require_usable_device();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");

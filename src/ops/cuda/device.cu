@@ -2,20 +2,42 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
+
 namespace fairway::cuda {
+
+#ifdef __CUDA_ARCH__
+static_assert(__CUDA_ARCH__ == 100 * kBuiltMajor + 10 * kBuiltMinor, "device.h tells what CMake compiles for");
+#endif
 
 bool in_build() { return true; }
 
-std::vector<DeviceInfo> devices() {
+DeviceFacts device_facts() {
+  using Answer = DeviceFacts::Answer;
+  DeviceFacts facts{.in_build = true};
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+    facts.visible_told = true;
+    facts.visible = visible;
+  }
+  cudaDriverGetVersion(&facts.driver_version);
+  cudaRuntimeGetVersion(&facts.runtime_version);
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) return {};  // no driver here: the same program runs on the CPU
-  std::vector<DeviceInfo> out;
-  for (int i = 0; i < count; ++i) {
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // an answer, not an error of work to come
+  if (status == cudaErrorInsufficientDriver) {
+    facts.answer = Answer::driver_insufficient;
+  } else if (status != cudaSuccess && status != cudaErrorNoDevice) {
+    facts.answer = Answer::failed;
+    facts.failure = cudaGetErrorString(status);
+  } else if (status == cudaSuccess && count > 0) {
+    facts.answer = Answer::devices;
+  }
+  for (int i = 0; i < count && facts.answer == Answer::devices; ++i) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;
-    out.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor});
+    facts.devices.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor, i});
   }
-  return out;
+  return facts;
 }
 
 double peak_bytes() {
@@ -28,8 +50,7 @@ double peak_bytes() {
 }
 
 void use_device(int local_rank) {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) cudaSetDevice(local_rank % count);
+  if (!devices().empty()) cudaSetDevice(devices()[static_cast<size_t>(local_rank) % devices().size()].index);
 }
 
 }  // namespace fairway::cuda

@@ -1,4 +1,4 @@
-// The CUDA devices of this machine. Without CUDA in the build the list is empty (no_cuda.cpp).
+// The CUDA devices of this machine that the program can work on. Without CUDA in the build there are none (no_cuda.cpp).
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,38 @@
 
 namespace fairway::cuda {
 
+// What the kernels are compiled for (cmake/FairwayCuda.cmake); code for 9.0a runs on no other compute capability.
+inline constexpr int kBuiltMajor = 9, kBuiltMinor = 0;
+inline constexpr const char* kBuiltFor = "sm_90a";
+
 struct DeviceInfo {
   std::string name;
   size_t memory_bytes = 0;
-  int major = 0, minor = 0;  // compute capability; our kernels are built for 9.0a
+  int major = 0, minor = 0;  // compute capability
+  int index = 0;             // by CUDA's counting
+  std::string arch() const { return std::to_string(major) + "." + std::to_string(minor); }
 };
+
+// What CUDA tells when it is asked for its devices.
+struct DeviceFacts {
+  enum class Answer : unsigned char { devices, driver_insufficient, no_device, failed };
+  bool in_build = false;
+  Answer answer = Answer::no_device;
+  std::string failure;                          // CUDA's own words, of `failed`
+  int driver_version = 0, runtime_version = 0;  // 1000·major + 10·minor; a driver of 0 is none
+  bool visible_told = false;                    // CUDA_VISIBLE_DEVICES is set
+  std::string visible;                          // to this
+  std::vector<DeviceInfo> devices;
+};
+DeviceFacts device_facts();
+
+// The devices that can run these kernels, or a sentence that says why none can.
+struct Support {
+  std::vector<DeviceInfo> usable;
+  std::string problem;  // empty: some are usable
+  std::string remedy;
+};
+Support supports(const DeviceFacts& facts);
 
 // Dense products of an H100 or H200 SXM, by the datasheet: in bf16, and in float without TF32.
 inline constexpr double kPeakFlops = 989.4e12, kPeakFloatFlops = 66.9e12;
@@ -19,7 +46,8 @@ inline constexpr double kPeakFlops = 989.4e12, kPeakFloatFlops = 66.9e12;
 double peak_bytes();  // of the current device's memory a second, by its clock and width; 0 if not told
 
 bool in_build();
-std::vector<DeviceInfo> devices();  // empty when there is no driver or no device
-void use_device(int local_rank);    // this thread works on that rank's device from now on; ranks beyond the last one share
+const Support& support();                  // of this machine, asked once
+const std::vector<DeviceInfo>& devices();  // those that are usable
+void use_device(int local_rank);  // this thread works on that rank's device from now on; ranks beyond the last one share
 
 }  // namespace fairway::cuda

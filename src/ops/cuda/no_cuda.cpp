@@ -7,7 +7,7 @@ namespace fairway::cuda {
 
 double peak_bytes() { return 0; }
 bool in_build() { return false; }
-std::vector<DeviceInfo> devices() { return {}; }
+DeviceFacts device_facts() { return {}; }
 void use_device(int) {}
 TimedProduct time_product(const ProductRequest&, double, int) { throw WorkError("this program was built without CUDA"); }
 
