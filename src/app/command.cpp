@@ -14,6 +14,7 @@ namespace fairway::app {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
 nlohmann::ordered_json* caught_result = nullptr;  // where print_result of a command inside another goes
 
@@ -70,6 +71,21 @@ CLI::Validator number_between(double least, double most) {
             return held ? std::string() : fmt::format("{} is not a number from {} to {}", text, least, most);
           },
           "NUMBER"};
+}
+
+void add_budget(CLI::App& command, uint64_t& bytes) {
+  const auto to_bytes = [](std::string& text) {
+    const std::string given = text;
+    try {
+      uint64_t value = 0;
+      CLI::AsSizeValue(true)(text);
+      if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMostBytes) return std::string();
+    } catch (const CLI::ValidationError&) {  // its sentence lists every unit there is
+    }
+    return fmt::format("{} is not a number of bytes from 1 to {}, or one such as 500KB or 16MB", given, kMostBytes);
+  };
+  command.add_option("--budget", bytes, "bytes the artifact may have, or 500KB, 16MB (default: 16000000 less the code's)")
+      ->transform(CLI::Validator(to_bytes, "SIZE"));
 }
 
 bool inside_another() { return caught_result != nullptr; }

@@ -34,6 +34,9 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 // For --flags that take a number: CLI11's own range lets NaN pass.
 CLI::Validator number_between(double least, double most);
 
+// --budget of an artifact: bytes, or a number with a unit, 16MB or 500KB (of thousands; MiB of 1024s).
+void add_budget(CLI::App& command, uint64_t& bytes);
+
 // One JSON object on standard output with --json, else the text (unless --quiet).
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text);
 

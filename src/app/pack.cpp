@@ -24,7 +24,7 @@ constexpr uint64_t kChallengeBytes = 16'000'000;  // code and model together (sc
 struct PackFlags : QuantizingFlags {
   std::string codec = "rans";
   uint64_t budget = 0;  // 0: what the code leaves of the challenge's limit
-  bool fill = false;
+  bool as_published = false;
 };
 
 struct PackSeconds {
@@ -59,10 +59,12 @@ ordered_json result_json(const PackFlags& flags, const Fitted& fitted, uint64_t 
           {"code_bytes", counted_code()},
           {"submission_bytes", fitted.bytes.size() + counted_code()},
           {"natural_bytes", fitted.natural_bytes},
+          {"as_published", flags.as_published},
           {"method", fitted.method},
           {"bits_per_weight", ledger.bits_per_weight()},
           {"entropy_bits_per_weight", ledger.entropy_per_weight()},
           {"pruned", fitted.pruned},
+          {"damage_estimate", fitted.damage},
           {"seconds", {{"calibrate", seconds.calibrate}, {"quantize and pack", seconds.fit}}},
           {"tensors", tensors_json(fitted.report)},
           {"ledger", ledger_json(ledger)}};
@@ -77,6 +79,7 @@ std::string result_text(const PackFlags& flags, const Fitted& fitted, uint64_t b
       fmt::format("{}: {} bytes of {} ({:.2f} %), {:.3f} bits per weight (entropy {:.3f}), read back and equal\n", flags.out,
                   fitted.bytes.size(), budget, 100.0 * static_cast<double>(fitted.bytes.size()) / static_cast<double>(budget),
                   ledger.bits_per_weight(), ledger.entropy_per_weight());
+  text += fmt::format("quantizing is expected to cost {:.4f} nats per token\n", fitted.damage);
   const uint64_t both = fitted.bytes.size() + counted_code();
   text += fmt::format("code: {} bytes compressed; together {}, {} the challenge's {}\n", counted_code(), both,
                       both <= kChallengeBytes ? "within" : "OVER", kChallengeBytes);
@@ -109,7 +112,7 @@ int run_pack(CommonFlags common, PackFlags flags) {
                                    .tokenizer = input.tokenizer,
                                    .budget = budget,
                                    .codec = codec,
-                                   .fill = flags.fill,
+                                   .as_published = flags.as_published,
                                    .say = [&](const std::string& what) { line.say(what); },
                                    .moments =
                                        [&] {
@@ -140,10 +143,9 @@ void add_pack(CLI::App& program) {
                                   [flags](const CommonFlags& common) { return run_pack(common, *flags); });
   add_quantizing_flags(*command, *flags);
   command->add_option("--out", flags->out, "the artifact (default: RUN/model.fwy)");
-  command->add_option("--budget", flags->budget, "bytes the file may have (default: 16000000 less the code's)")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  add_budget(*command, flags->budget);
   command->add_option("--codec", flags->codec, "best (smallest of each stream), rans, brotli or lzma")->capture_default_str();
-  command->add_flag("--fill", flags->fill, "spend what the recipe's setting leaves free on finer grids");
+  command->add_flag("--as-published", flags->as_published, "the recipe's own setting, not the best model for the budget");
 }
 
 }  // namespace fairway::app

@@ -107,6 +107,11 @@ class Table {
     }
     return &found->second;
   }
+  // Uniform settings need none.
+  std::function<TensorMoments()> allocator_moments(const Row& row) {
+    if (row.size_of.empty()) return {};
+    return [this, from = row.calibration.value_or(Calibration::self)] { return moments(from); };
+  }
   TensorMoments moments(Calibration from) {
     auto found = moments_.find(from);
     if (found == moments_.end()) {
@@ -122,7 +127,7 @@ class Table {
     for (const std::string& change : flags_.overrides) apply_override(recipe, change);
     validate(recipe, row.name);
     const double begun = steady_seconds();
-    // A byte less than the uniform setting took, so that the recipe's own setting does not fit.
+    // The allocator gets a byte less than the uniform setting took, so that the latter does not fit.
     const uint64_t budget = row.size_of.empty() ? uint64_t{1} << 40 : bytes_.at(row.size_of) - 1;
     const Fitted fitted = fit_model({.weights = weights_,
                                      .recipe = recipe,
@@ -131,8 +136,8 @@ class Table {
                                      .looped = stored_looped(trained_.weights, recipe),
                                      .tokenizer = {},
                                      .budget = budget,
-                                     .fill = !row.size_of.empty(),
-                                     .moments = [&] { return moments(row.calibration.value_or(Calibration::self)); }});
+                                     .as_published = row.size_of.empty(),
+                                     .moments = allocator_moments(row)});
     const double seconds = steady_seconds() - begun;
     bytes_[row.name] = fitted.bytes.size();
     scoring_->source.weights = to_safetensors(read_artifact(fitted.bytes, row.name), row.name);

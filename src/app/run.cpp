@@ -17,10 +17,11 @@ struct RunFlags {
   std::string seeds;
   std::vector<std::string> sweep, against, prompts;
   double seconds = -1;
-  int64_t steps = -1, seed = -1, budget = -1;
+  int64_t steps = -1, seed = -1;
+  uint64_t budget = 0;  // 0: not given
   int factor = 2;
   std::string codec;
-  bool fill = false;
+  bool as_published = false;
 };
 
 pipeline::ChainRequest chain_of(const CommonFlags& common, const RunFlags& flags) {
@@ -34,7 +35,7 @@ pipeline::ChainRequest chain_of(const CommonFlags& common, const RunFlags& flags
   if (common.quiet) chain.backend.emplace_back("--quiet");
   if (flags.budget > 0) chain.packing.insert(chain.packing.end(), {"--budget", fmt::format("{}", flags.budget)});
   if (!flags.codec.empty()) chain.packing.insert(chain.packing.end(), {"--codec", flags.codec});
-  if (flags.fill) chain.packing.emplace_back("--fill");
+  if (flags.as_published) chain.packing.emplace_back("--as-published");
   if (!flags.prompts.empty()) chain.prompts = flags.prompts;
   chain.data = std::filesystem::absolute(chain.data).lexically_normal().string();
   chain.program = sha256_of_file("/proc/self/exe");
@@ -121,10 +122,9 @@ void add_run(CLI::App& program) {
   command->add_option("--halving", flags->factor, "of --sweep: one of so many goes on, for so many times the budget")
       ->capture_default_str()
       ->check(CLI::Range(2, 16));
-  command->add_option("--budget", flags->budget, "bytes of the artifact (default: 16000000 less the code's)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_budget(*command, flags->budget);
   command->add_option("--codec", flags->codec, "of the artifact: best, rans, brotli or lzma");
-  command->add_flag("--fill", flags->fill, "spend free bytes of the budget on finer grids");
+  command->add_flag("--as-published", flags->as_published, "pack the recipe's own setting, not the best model for the budget");
   command->add_option("--prompt", flags->prompts, "a beginning of a sample text (repeatable; default: \"The \")");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "quant/bit_allocator.h"
@@ -23,95 +24,130 @@ class Fitter {
   void say(const std::string& line) const {
     if (request_.say) request_.say(line);
   }
-  // Writes the model; keeps it when it is the largest so far that fits. Returns its size.
-  uint64_t offer(QuantizedModel model, const QuantReport& report, const char* method, int64_t pruned);
-  bool settled() const { return found_ && close(best_.bytes.size()); }
-  bool close(uint64_t bytes) const { return static_cast<double>(bytes) >= kCloseEnough * static_cast<double>(request_.budget); }
-  bool prune_to_budget(const QuantizedModel& model, const QuantReport& report, PruneScore score);
-  void allocate();
+  TensorMoments moments() const { return request_.moments ? request_.moments() : TensorMoments{}; }
+  bool fits(const Fitted& made) const { return made.bytes.size() <= request_.budget; }
+  bool full(const Fitted& made) const {
+    return fits(made) && static_cast<double>(made.bytes.size()) >= kCloseEnough * static_cast<double>(request_.budget);
+  }
+  Fitted written(QuantizedModel model, const char* method) const;
+  Fitted published(Fitted natural) const;
+  Fitted pruned(const Fitted& natural) const;
+  Fitted best(Fitted natural) const;
+  void allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const;
 
   const FitRequest& request_;
-  Fitted best_;
-  bool found_ = false;
-  uint64_t smallest_ = UINT64_MAX;  // of all that were tried
 };
 
-uint64_t Fitter::offer(QuantizedModel model, const QuantReport& report, const char* method, int64_t pruned) {
+Fitted Fitter::written(QuantizedModel model, const char* method) const {
   model.looped = request_.looped;
   model.tokenizer = request_.tokenizer;
-  Ledger ledger;
-  std::string bytes = write_artifact(model, {.codec = request_.codec}, &ledger);
-  const uint64_t size = bytes.size();
-  smallest_ = std::min(smallest_, size);
-  if (size <= request_.budget && (!found_ || size > best_.bytes.size())) {
-    best_ = {std::move(model), std::move(bytes), std::move(ledger), report, method, best_.natural_bytes, pruned};
-    found_ = true;
-  }
-  return size;
+  Fitted made{.method = method};
+  made.bytes = write_artifact(model, {.codec = request_.codec}, &made.ledger);
+  made.model = std::move(model);
+  return made;
 }
 
 // The fewest candidates whose absence fits, by bisection on the real size. The size is not perfectly monotone: what counts is
 // what was written, so a step that fails only narrows the search.
-bool Fitter::prune_to_budget(const QuantizedModel& model, const QuantReport& report, PruneScore score) {
+Fitted Fitter::pruned(const Fitted& natural) const {
   const std::vector<PruneCandidate> candidates =
-      prune_candidates(model, request_.weights, request_.recipe, request_.hessians, score);
-  const auto try_first = [&](size_t n) {
-    QuantizedModel pruned = model;
-    prune(pruned, std::span(candidates).first(n));
-    return offer(std::move(pruned), report, "pruned", static_cast<int64_t>(n));
+      prune_candidates(natural.model, request_.weights, request_.recipe, request_.hessians, request_.recipe.quant.prune);
+  const auto without_first = [&](size_t n) {
+    QuantizedModel model = natural.model;
+    prune(model, std::span(candidates).first(n));
+    Fitted made = written(std::move(model), "pruned");
+    made.pruned = static_cast<int64_t>(n);
+    return made;
   };
-  if (try_first(candidates.size()) > request_.budget) return false;
+  Fitted kept = without_first(candidates.size());
+  if (!fits(kept))
+    throw InputError(
+        fmt::format("--budget {}: the recipe's own setting takes {} bytes, {} with every level of ±1 pruned that it may prune; "
+                    "expected a larger budget, or no --as-published",
+                    request_.budget, natural.bytes.size(), kept.bytes.size()));
   size_t low = 0, high = candidates.size();
-  while (high - low > candidates.size() / 2048 + 1 && !settled()) {
+  while (high - low > candidates.size() / 2048 + 1 && !full(kept)) {
     const size_t middle = low + (high - low) / 2;
-    (try_first(middle) <= request_.budget ? high : low) = middle;
+    Fitted tried = without_first(middle);
+    (fits(tried) ? high : low) = middle;
+    if (fits(tried)) kept = std::move(tried);
   }
-  return true;
+  kept.report = natural.report;
+  measure_pruned(kept.model, request_.weights, request_.recipe, request_.hessians, request_.queue, kept.report);
+  return kept;
+}
+
+Fitted Fitter::published(Fitted natural) const {
+  const uint64_t bytes = natural.bytes.size();
+  if (!fits(natural) && request_.recipe.quant.prune == PruneScore::none)
+    throw InputError(
+        fmt::format("--budget {}: the recipe's own setting takes {} bytes; expected a larger budget, or no --as-published",
+                    request_.budget, bytes));
+  Fitted made = fits(natural) ? std::move(natural) : pruned(natural);
+  OpRunner runner(request_.queue);
+  const FactorCache factors(runner, request_.hessians, request_.recipe.quant);
+  const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner, factors, moments());
+  made.damage = damage.of(made.report);
+  if (made.pruned > 0)
+    say(fmt::format("the recipe's own setting takes {} bytes, {} with {} levels of ±1 pruned", bytes, made.bytes.size(),
+                    made.pruned));
+  else
+    say(fmt::format("the recipe's own setting takes {} bytes; {} of {} are free", bytes, request_.budget - bytes,
+                    request_.budget));
+  return made;
 }
 
 // The allocator promises an estimate; the coder decides. Each attempt moves the target by what the last file missed or
 // overshot.
-void Fitter::allocate() {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm,
-                         request_.moments ? request_.moments() : TensorMoments{});
+void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const {
   const auto budget = static_cast<double>(request_.budget) * 8;
-  double fits = 0, exceeds = allocator.most_bits(), target = std::min(budget, exceeds);
-  for (int attempt = 0; attempt < kAttempts && !settled(); ++attempt) {
+  double below = 0, above = allocator.most_bits(), target = std::min(budget, above);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     QuantReport report;
-    QuantizedModel model = allocator.at(target, report);
-    const double written = static_cast<double>(offer(std::move(model), report, "allocator", 0)) * 8;
-    (written <= budget ? fits : exceeds) = target;
-    if (written <= budget && target >= allocator.most_bits()) break;  // nothing finer is left
-    target += (1 - 0.25 * (1 - kCloseEnough)) * budget - written;
-    if (!(target > fits && target < exceeds)) target = (fits + exceeds) / 2;
+    Fitted made = written(allocator.at(target, report), "allocator");
+    made.report = std::move(report);
+    const bool fitted = fits(made), done = full(made) || (fitted && target >= allocator.most_bits());  // nothing finer is left
+    const double bits = static_cast<double>(made.bytes.size()) * 8;
+    consider(std::move(made));
+    if (done) return;
+    (fitted ? below : above) = target;
+    target += (1 - 0.25 * (1 - kCloseEnough)) * budget - bits;
+    if (!(target > below && target < above)) target = (below + above) / 2;
   }
+}
+
+Fitted Fitter::best(Fitted natural) const {
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm, moments());
+  const uint64_t bytes = natural.bytes.size();
+  std::optional<Fitted> best;
+  uint64_t smallest = UINT64_MAX;
+  const auto consider = [&](Fitted made) {
+    smallest = std::min(smallest, made.bytes.size());
+    made.damage = allocator.damage().of(made.report);
+    if (fits(made) && (!best || made.damage < best->damage)) best = std::move(made);
+  };
+  consider(std::move(natural));
+  allocate(allocator, consider);
+  if (!best)
+    throw InputError(
+        fmt::format("--budget {}: the coarsest setting takes {} bytes; expected a larger budget or a smaller model",
+                    request_.budget, smallest));
+  const bool allocated = best->method == "allocator";
+  say(fmt::format("{}: {} of {} bytes (the recipe's own setting takes {})",
+                  allocated ? "bits spread by rate and distortion" : "the recipe's own setting loses least", best->bytes.size(),
+                  request_.budget, bytes));
+  return std::move(*best);
 }
 
 Fitted Fitter::run() {
   QuantReport report;
-  const QuantRecipe& quant = request_.recipe.quant;
-  const QuantizedModel natural =
-      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.queue, report, request_.comm);
-  best_.natural_bytes = offer(natural, report, "recipe", 0);
-  const uint64_t bytes = best_.natural_bytes;
-  if (found_ && !request_.fill) {
-    say(fmt::format("the recipe's setting takes {} bytes; {} of {} are free (--fill spends them on finer steps)", bytes,
-                    request_.budget - bytes, request_.budget));
-    return std::move(best_);
-  }
-  say(fmt::format("the recipe's setting takes {} bytes for a budget of {}", bytes, request_.budget));
-  if (!found_ && quant.prune != PruneScore::none && prune_to_budget(natural, report, quant.prune)) {
-    say(fmt::format("{} levels of ±1 pruned: {} bytes", best_.pruned, best_.bytes.size()));
-    return std::move(best_);
-  }
-  if (!quant.allocator && !found_) say("pruning is not enough; bits are allocated anew");
-  allocate();
-  if (!found_)
-    throw InputError(
-        fmt::format("--budget {}: the coarsest setting takes {} bytes; expected a larger budget or a smaller model",
-                    request_.budget, smallest_));
-  say(fmt::format("bits allocated by rate and distortion: {} bytes", best_.bytes.size()));
-  return std::move(best_);
+  Fitted natural = written(
+      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.queue, report, request_.comm), "recipe");
+  natural.report = std::move(report);
+  const uint64_t bytes = natural.bytes.size();
+  Fitted made = request_.as_published ? published(std::move(natural)) : best(std::move(natural));
+  made.natural_bytes = bytes;
+  return made;
 }
 
 }  // namespace

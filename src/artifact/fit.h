@@ -1,5 +1,6 @@
-// The best model that fits a byte budget (scoring spec §4.9, §5): the recipe's own setting where that fits, else bits spread by
-// the allocator or levels of ±1 pruned, until the file as written is at or under the budget. Never truncation.
+// The model that fits a byte budget (scoring spec §4.9, §5), by the size of the file as written. Never truncation. Usually the
+// best one: bits are spread over the tensors until the budget is full, and the recipe's own setting is taken where it fits and
+// is expected to lose less. Or the recipe's own setting alone, with the pruning it asks for.
 #pragma once
 
 #include <functional>
@@ -20,9 +21,9 @@ struct FitRequest {
   std::string tokenizer;  // its identity, hexadecimal
   uint64_t budget = 0;    // bytes of the file
   CodecChoice codec = CodecChoice::rans;
-  bool fill = false;  // spend what the recipe's setting leaves free
+  bool as_published = false;  // the recipe's own setting
   std::function<void(const std::string&)> say{};
-  std::function<TensorMoments()> moments{};  // asked for when bits have to be allocated; absent: by the recipe's sensitivities
+  std::function<TensorMoments()> moments{};  // absent: damage is told by the recipe's sensitivities
   Communicator& comm = single_process();     // ranks share the quantizing; each gets the whole result
 };
 
@@ -34,9 +35,10 @@ struct Fitted {
   std::string method;          // "recipe", "allocator", "pruned"
   uint64_t natural_bytes = 0;  // of the recipe's own setting
   int64_t pruned = 0;
+  double damage = 0;  // expected; nats a token where moments were given (quant/damage.h)
 };
 
-// InputError when not even the coarsest setting fits.
+// InputError when nothing that may be taken fits.
 Fitted fit_model(const FitRequest& request);
 
 }  // namespace fairway

@@ -1,5 +1,5 @@
-// What the artifact would take if training ended now: weights rounded to the recipe's grids, integers counted at their
-// entropy. No calibration: GPTQ moves a file by well under a percent.
+// What the artifact would take as published if training ended now: weights rounded to the recipe's grids, integers counted at
+// their entropy. No calibration: GPTQ moves a file by well under a percent. The best model for a budget fills it anyway.
 #pragma once
 
 #include "params/param_store.h"

@@ -14,7 +14,7 @@ struct ChainRequest {
   std::vector<std::string> overrides;  // key=value
   std::string data, out;
   Arguments backend;                         // --backend, --threads, --quiet: handed to the commands that compute
-  Arguments packing;                         // --budget, --codec, --fill
+  Arguments packing;                         // --budget, --codec, --as-published
   std::vector<std::string> prompts{"The "};  // of the samples
   std::string program;                       // SHA-256 of this program: what another one packed or scored is made again
   std::string tokenizer;                     // identity of the data's: with another one every phase is due again …

@@ -17,7 +17,7 @@ constexpr double kClose = 0.9985;  // share of the target that is good enough
 constexpr int kAttempts = 8;
 // Where options are measured, in doublings of the step: far apart where rounding noise follows its law, closer where it does
 // not.
-constexpr std::array<double, 11> kMeasured{-4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
+constexpr std::array<double, 12> kMeasured{-5, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
 
 struct Interpolated {
   double bits, error;
@@ -49,12 +49,16 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
       factors_(runner_, hessians, recipe_.quant) {
+  const std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
+  damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments);
   std::vector<size_t> all, measured;
-  for (TensorPlan& plan : tensor_plans(weights, recipe_)) {
-    Entry& entry = entries_.emplace_back(Entry{.plan = std::move(plan)});
+  for (const TensorPlan& plan : plans) {
+    Entry& entry = entries_.emplace_back(Entry{.plan = plan});
     all.push_back(entries_.size() - 1);
     if (fixed(entry)) continue;
-    weigh(entry, moments);
+    const MatrixView w = plan.weight;
+    entry.typical = typical_magnitude(w);
+    for (int64_t i = 0; i < w.count(); ++i) entry.largest = std::max(entry.largest, static_cast<double>(std::abs(w.data[i])));
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {
@@ -62,27 +66,10 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     quantize(doublings == kMeasured.front() ? all : measured);
     for (size_t i : measured) {
       Entry& entry = entries_[i];
-      const double error = relative_error(entry, entry.part.report);
+      const double error = damage_.relative_error(i, entry.part.report);
       entry.options.push_back({entry.chosen, estimated_bits(entry.part.tensor), std::log(std::max(error, kLeastError))});
     }
   }
-}
-
-void BitAllocator::weigh(Entry& entry, const TensorMoments& moments) {
-  const MatrixView w = entry.plan.weight;
-  entry.weight = sensitivity(entry.plan.role, recipe_.quant.sensitivity) * static_cast<double>(w.count());
-  const Hessian* hessian = factors_.hessian(entry.plan);
-  if (hessian != nullptr)
-    entry.signal = hessian_loss(runner_, w, *hessian);
-  else
-    for (int64_t i = 0; i < w.count(); ++i) entry.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
-  entry.typical = typical_magnitude(w);
-  for (int64_t i = 0; i < w.count(); ++i) entry.largest = std::max(entry.largest, static_cast<double>(std::abs(w.data[i])));
-  const auto moment = moments.find(entry.plan.name());
-  if (moment == moments.end() || !(moment->second > 0)) return;
-  // ½·moment·tr(D·H·Dᵀ)/(rows·tr H) is weight·tr(D·H·Dᵀ)/signal; without H it is that of inputs alike in all columns.
-  const double inputs = hessian != nullptr ? hessian->trace() : static_cast<double>(w.cols);
-  entry.weight = 0.5 * moment->second * entry.signal / (static_cast<double>(w.rows) * inputs);
 }
 
 void BitAllocator::quantize(const std::vector<size_t>& which) {
@@ -93,12 +80,6 @@ void BitAllocator::quantize(const std::vector<size_t>& which) {
   }
   std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
   for (size_t n = 0; n < which.size(); ++n) entries_[which[n]].part = std::move(parts[n]);
-}
-
-double BitAllocator::relative_error(const Entry& entry, const TensorReport& report) const {
-  if (!(entry.signal > 0)) return 0;
-  const double error = report.weighted ? report.loss : report.mean_square * static_cast<double>(entry.plan.weight.count());
-  return error / entry.signal;
 }
 
 GridSetting BitAllocator::setting(const Entry& entry, int step) const {
@@ -117,7 +98,8 @@ double BitAllocator::predicted_bits(int step) const {
 
 BitAllocator::Choice BitAllocator::at_price(double price) const {
   Choice out;
-  for (const Entry& entry : entries_) {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
     if (entry.options.empty()) {
       out.bits += estimated_bits(entry.part.tensor);
       out.steps.push_back(0);
@@ -127,7 +109,7 @@ BitAllocator::Choice BitAllocator::at_price(double price) const {
     int chosen = kCoarsest;
     for (int step = kFinest; step <= kCoarsest; ++step) {
       const Interpolated option = interpolate(entry.options, step);
-      const double cost = entry.weight * option.error + price * option.bits;
+      const double cost = damage_.of_tensor(i, option.error) + price * option.bits;
       if (!(cost < best)) continue;
       best = cost;
       bits = option.bits;
@@ -211,13 +193,6 @@ QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
     report.tensors.push_back(entry.part.report);
   }
   return model;
-}
-
-double BitAllocator::weighted_error(const QuantReport& report) const {
-  double sum = 0;
-  for (size_t i = 0; i < entries_.size(); ++i)
-    if (!entries_[i].options.empty()) sum += entries_[i].weight * relative_error(entries_[i], report.tensors[i]);
-  return sum;
 }
 
 }  // namespace fairway

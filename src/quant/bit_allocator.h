@@ -1,12 +1,10 @@
 // Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's one knob is the
 // step that its rows share, told beside its typical magnitude (bits follow from it). Steps that follow each row's deviation, as
-// SDClip's do, spend as much on rows that hardly count as on those that do. Damage is that of tensor_moments.h where moments
-// were measured, else sensitivity of the role·weights·tr(D·H·Dᵀ)/tr(W·H·Wᵀ). Rates are order-0 entropies. Both are measured at
-// a few steps per tensor, once, and interpolated between them.
+// SDClip's do, spend as much on rows that hardly count as on those that do. Damage is that of damage.h, rates are order-0
+// entropies. Both are measured at a few steps per tensor, once, and interpolated between them.
 #pragma once
 
-#include "quant/quantize_model.h"
-#include "quant/tensor_moments.h"
+#include "quant/damage.h"
 
 namespace fairway {
 
@@ -25,12 +23,11 @@ class BitAllocator {
   // kept.
   QuantizedModel at(double target_bits, QuantReport& report);
 
-  // What at() minimises, of any model quantized from the same weights.
-  double weighted_error(const QuantReport& report) const;
+  const DamageModel& damage() const { return damage_; }  // what at() minimises
 
  private:
   static constexpr int kSteps = 64;            // per doubling of the step
-  static constexpr int kFinest = -4 * kSteps;  // 1/16 of the typical magnitude
+  static constexpr int kFinest = -5 * kSteps;  // 1/32 of the typical magnitude: four deviations in eight bits
   static constexpr int kCoarsest = 5 * kSteps / 2;
 
   struct Option {
@@ -39,8 +36,6 @@ class BitAllocator {
   };
   struct Entry {
     TensorPlan plan;
-    double weight = 0;            // damage of a relative error of one
-    double signal = 0;            // tr(W·H·Wᵀ)
     double typical = 0;           // magnitude of a weight
     double largest = 0;           // weight
     std::vector<Option> options;  // empty: fixed
@@ -54,12 +49,10 @@ class BitAllocator {
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
-  void weigh(Entry& entry, const TensorMoments& moments);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
-  double relative_error(const Entry& entry, const TensorReport& report) const;
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step
-  Choice at_price(double price) const;    // each tensor at the step that minimises weight·error + price·bits
+  Choice at_price(double price) const;    // each tensor at the step that minimises damage + price·bits
   std::vector<int> choose(double target_bits) const;
   void spend(double free_bits, const std::vector<int>& finest, std::vector<int>& steps) const;  // tensor by tensor
   double realize(const std::vector<int>& steps);                                                // returns the estimated bits
@@ -69,6 +62,7 @@ class BitAllocator {
   Recipe recipe_;     // with the rules used here
   std::string hash_;  // of the recipe as it was given
   FactorCache factors_;
+  DamageModel damage_;
   std::vector<Entry> entries_;
 };
 

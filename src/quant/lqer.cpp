@@ -127,24 +127,16 @@ void correct_largest_errors(const std::vector<TensorPlan>& plans, const LqerReci
   for (const size_t i : order) {
     const MatrixView w = plans[i].weight;
     QuantizedTensor& tensor = model.tensors[i];
-    std::vector<float> error = error_of(w, tensor.q, tensor.scale, runner.pool());
+    const std::vector<float> error = error_of(w, tensor.q, tensor.scale, runner.pool());
     const LeadingVectors vectors = leading_vectors(runner, {error.data(), w.rows, w.cols}, lqer.rank);
     tensor.correction = pack_correction(vectors, w.rows, w.cols);
-    std::vector<float> restored(error.size());
-    dequantize(tensor, restored);
-    double after = 0;
-    for (size_t at = 0; at < error.size(); ++at) {
-      error[at] = w.data[at] - restored[at];
-      after += static_cast<double>(error[at]) * static_cast<double>(error[at]);
-    }
-    if (!(after < squares(i))) {
+    TensorReport corrected = report.tensors[i];
+    corrected.corrected = true;
+    measure(plans[i], tensor, runner, factors.hessian(plans[i]), corrected);
+    if (corrected.mean_square < report.tensors[i].mean_square)
+      report.tensors[i] = std::move(corrected);
+    else
       tensor.correction = {};
-      continue;
-    }
-    report.tensors[i].corrected = true;
-    report.tensors[i].mean_square = after / static_cast<double>(w.count());
-    if (const Hessian* hessian = factors.hessian(plans[i]))
-      report.tensors[i].loss = hessian_loss(runner, {error.data(), w.rows, w.cols}, *hessian);
   }
 }
 

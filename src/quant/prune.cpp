@@ -48,4 +48,13 @@ void prune(QuantizedModel& model, std::span<const PruneCandidate> candidates) {
   for (const PruneCandidate& candidate : candidates) model.tensors[candidate.tensor].q[candidate.index] = 0;
 }
 
+void measure_pruned(const QuantizedModel& model, const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians,
+                    Queue& queue, QuantReport& report) {
+  const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
+  OpRunner runner(queue);
+  const FactorCache factors(runner, hessians, recipe.quant);
+  for (size_t i = 0; i < plans.size(); ++i)
+    if (plans[i].matrix()) measure(plans[i], model.tensors[i], runner, factors.hessian(plans[i]), report.tensors[i]);
+}
+
 }  // namespace fairway

@@ -20,4 +20,8 @@ std::vector<PruneCandidate> prune_candidates(const QuantizedModel& model, const 
 
 void prune(QuantizedModel& model, std::span<const PruneCandidate> candidates);  // all that are given
 
+// Makes the report of the model before it was pruned that of the model after.
+void measure_pruned(const QuantizedModel& model, const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians,
+                    Queue& queue, QuantReport& report);
+
 }  // namespace fairway

@@ -53,6 +53,11 @@ struct QuantizedPart {
 QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
                               FactorCache& factors);
 
+// What the tensor as it stands loses, into the report: for integers that were changed after they were rounded. Without a
+// Hessian the error is the plain one alone.
+void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& runner, const Hessian* hessian,
+             TensorReport& report);
+
 // hessians: finished, or null. GPTQ without a usable Hessian rounds instead and says so in the report. Several ranks share the
 // tensors; each gets the whole model.
 QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,

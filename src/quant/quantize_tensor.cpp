@@ -156,4 +156,19 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
   return part;
 }
 
+void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& runner, const Hessian* hessian,
+             TensorReport& report) {
+  const MatrixView w = plan.weight;
+  std::vector<float> error(static_cast<size_t>(w.count()));
+  dequantize(tensor, error);
+  double squares = 0;
+  for (size_t i = 0; i < error.size(); ++i) {
+    error[i] = w.data[i] - error[i];
+    squares += static_cast<double>(error[i]) * static_cast<double>(error[i]);
+  }
+  report.mean_square = squares / static_cast<double>(w.count());
+  if (hessian != nullptr) report.loss = hessian_loss(runner, {error.data(), w.rows, w.cols}, *hessian);
+  report.entropy = entropy_of(tensor.q) / static_cast<double>(w.count());
+}
+
 }  // namespace fairway

@@ -114,7 +114,6 @@ struct QuantRecipe {
   int64_t half_elements = 65536;
   double damping = 0.01;
   double extra_damping = 0;
-  bool allocator = true;
   PruneScore prune = PruneScore::none;
   QuantClipRecipe clip;
   QuantMixedRecipe mixed;
@@ -139,9 +138,8 @@ struct QuantRecipe {
                "tables and projections with at most so many elements are kept in half precision");
     fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted");
     fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that");
-    fields.key("allocator", self.allocator, "under a byte budget, spread bits over tensors by rate and distortion");
     fields.key("prune", self.prune,
-               "under a byte budget, zero levels of +-1: order by step, or by the increase of GPTQ's loss");
+               "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss");
     fields.table("clip", self.clip, "SDClip's k by kind of tensor");
     fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian");
     fields.table("lqer", self.lqer, "low-rank correction of the quantization error");

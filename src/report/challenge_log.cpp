@@ -66,7 +66,8 @@ std::string closed_log(const fs::path& run) {
   if (pack.empty()) return log;
   const Recipe recipe = parse_recipe(read_file(run / "recipe.toml"), (run / "recipe.toml").string());
   const int64_t bits = recipe.quant.matrix_bits;
-  const std::string form = fmt::format("int{}+{}", bits, codec_of(pack));
+  const bool spread = pack.value("method", "") == "allocator";  // then tensors have different widths
+  const std::string form = fmt::format("{}+{}", spread ? "mixed" : fmt::format("int{}", bits), codec_of(pack));
   const auto weights = run / "averaged.safetensors";
   log += fmt::format("{}{} bytes\n", kFirstClosingLine, fs::exists(weights) ? fs::file_size(weights) : 0);
   log += fmt::format("Code size: {:.0f} bytes\n", number_or_zero(pack, "code_bytes"));

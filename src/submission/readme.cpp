@@ -47,6 +47,13 @@ std::string audit_table(const RunFacts& run) {
   return text;
 }
 
+std::string quantizing(const RunFacts& run) {
+  const QuantRecipe& quant = run.recipe.quant;
+  if (run.pack.value("method", "") == "allocator")
+    return fmt::format("{}, bits spread over the tensors by rate and distortion", name_of(quant.rule));
+  return fmt::format("{} to {} bits", name_of(quant.rule), quant.matrix_bits);
+}
+
 }  // namespace
 
 std::string readme_text(std::span<const RunFacts> runs, const About& about, const ordered_json& submission) {
@@ -58,12 +65,12 @@ std::string readme_text(std::span<const RunFacts> runs, const About& about, cons
   text += "## Results\n\n" + results_table(runs, submission) + significance(submission);
   text += fmt::format(
       "\n## System\n\n{} parameters: {} layers of width {}, {} heads over {} key/value heads, vocabulary {}. {} tokens a step, "
-      "sequences of {}. Quantized by {} to {} bits, calibration \"{}\". Scored in mode \"{}\", context {}, stride {}. The "
+      "sequences of {}. Quantized by {}, calibration \"{}\". Scored in mode \"{}\", context {}, stride {}. The "
       "whole "
       "recipe is recipe.toml.\n",
       parameter_count(recipe.model), recipe.model.layers, recipe.model.dim, recipe.model.heads, recipe.model.kv_heads,
-      recipe.model.vocab, recipe.train.batch_tokens, recipe.data.seq_len, name_of(recipe.quant.rule), recipe.quant.matrix_bits,
-      name_of(recipe.quant.calibration), name_of(recipe.score.mode), recipe.score.context, recipe.score.stride);
+      recipe.model.vocab, recipe.train.batch_tokens, recipe.data.seq_len, quantizing(first), name_of(recipe.quant.calibration),
+      name_of(recipe.score.mode), recipe.score.context, recipe.score.stride);
   text += fmt::format(
       "\n## Compliance\n\n- artifact {} bytes at most, code {} bytes (source.tar.xz), together {} of 16,000,000\n- training "
       "under 600 s, scoring under 600 s, for every seed\n- every score was made from the artifact's bytes; receipt_seed*.json "

@@ -23,11 +23,12 @@ constexpr const char* kRequirements =
 std::string run_script(std::span<const RunFacts> runs) {
   std::string seeds;
   for (const RunFacts& run : runs) seeds += fmt::format("{}{}", seeds.empty() ? "" : ",", run.seed());
+  const char* packing = runs.front().pack.value("as_published", false) ? " --as-published" : "";
   return "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n"
          "mkdir -p source && tar -xJf source.tar.xz -C source\n"
          "cmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build --target fairway\n"
          "source/build/bin/fairway run recipe.toml --data \"$1\" --out runs --seeds " +
-         seeds + " --resume\n";
+         seeds + packing + " --resume\n";
 }
 
 void write_files(const fs::path& folder, std::span<const RunFacts> runs, const About& about, const Sources& sources,

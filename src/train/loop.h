@@ -29,7 +29,7 @@ struct TrainOptions {
   // clock keeps them free, or train.reserve_seconds where that is more. May be empty; asked once the weights are there, and
   // rank 0's answer counts.
   std::function<double()> counted_after;
-  std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact; may be empty
+  std::function<double(const Tensor& flat_weights)> forecast_bytes;  // of the artifact as published; may be empty
   Validator validate;                                                // may be empty: no held-out data
   // Work on the side, each may be empty: after every step, inside of its time; and before a checkpoint is written.
   std::function<void(int64_t step, double learning_rate_scale, ModelStage stage)> after_step;

@@ -61,7 +61,7 @@ void Teller::show(const StepRecord& record, const Progress& progress) {
     text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (peak_gflops_ * 1e9));
   }
   text += fmt::format("  {} left", duration_text(left));
-  if (forecast_ > 0) text += fmt::format("  artifact ~{} bytes", quantity_text(forecast_));
+  if (forecast_ > 0) text += fmt::format("  as published ~{} bytes", quantity_text(forecast_));
   line_.show(text);
 }
 

@@ -17,7 +17,8 @@ struct Made {
     make_data(data);
     if (run_program(train_smoke(data, run, {"--steps", "4"})).status != 0) std::abort();
     for (const auto& [file, bits] : {std::pair{six, "6"}, std::pair{four, "4"}})
-      run_json({"pack", run, "--set", "quant.rule=rtn", "--set", std::string("quant.matrix_bits=") + bits, "--out", file});
+      run_json({"pack", run, "--as-published", "--set", "quant.rule=rtn", "--set", std::string("quant.matrix_bits=") + bits,
+                "--out", file});
   }
   ScratchFolder scratch;
   std::string data = scratch / "data", run = scratch / "run", six = scratch / "six.fwy", four = scratch / "four.fwy";

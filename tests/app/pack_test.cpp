@@ -32,7 +32,8 @@ TEST_F(Pack, TellsItsBytesAndRepeatsThem) {
   int64_t ledger = 0;
   for (const json& line : result["ledger"]) ledger += line["bytes"].get<int64_t>();
   EXPECT_EQ(ledger, result["artifact_bytes"].get<int64_t>());
-  for (const char* field : {"budget", "code_bytes", "bits_per_weight", "entropy_bits_per_weight", "pruned", "tensors"})
+  for (const char* field :
+       {"budget", "code_bytes", "bits_per_weight", "entropy_bits_per_weight", "pruned", "tensors", "damage_estimate"})
     EXPECT_TRUE(result.contains(field)) << field;
   EXPECT_TRUE(std::filesystem::exists(run_ + "/pack.json"));
   const std::string first = contents(file_);
@@ -41,13 +42,57 @@ TEST_F(Pack, TellsItsBytesAndRepeatsThem) {
 }
 
 TEST_F(Pack, MeetsABudgetWithEveryCodec) {
-  const int64_t natural = run_json(pack({"--out", file_}))["artifact_bytes"].get<int64_t>();
+  const int64_t natural = run_json(pack({"--out", file_, "--as-published"}))["artifact_bytes"].get<int64_t>();
   for (const char* codec : {"rans", "brotli", "lzma", "best"}) {
     const int64_t budget = natural * 3 / 4;
     const json result = run_json(pack({"--out", file_, "--budget", std::to_string(budget), "--codec", codec}));
     EXPECT_LE(result["artifact_bytes"].get<int64_t>(), budget) << codec;
     EXPECT_GE(result["artifact_bytes"].get<int64_t>(), budget * 995 / 1000) << codec;
     EXPECT_EQ(result["method"], "allocator");
+  }
+}
+
+// On text, which can be learnt: what the setting as published takes buys a better model, and a little more a better one still.
+TEST_F(Pack, ALargerBudgetIsNeverWorse) {
+  const std::string shards = scratch_ / "shards", words = data_ + "/words.txt", run = scratch_ / "learnt";
+  run_json({"data", "tokenize", words, "--tokenizer", data_ + "/tokenizer.model", "--out", shards, "--val", words});
+  run_json(train_smoke(shards, run, {"--steps", "120"}));
+  const auto packed = [&](const Args& more) {
+    Args args{"pack", run, "--data", shards, "--out", file_};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_json(args);
+  };
+  const auto loss = [&] { return run_json({"score", file_, "--data", shards, "--mode", "plain"})["val_loss"].get<double>(); };
+  const json own = packed({"--as-published"});
+  EXPECT_EQ(own["method"], "recipe");
+  const auto natural = own["artifact_bytes"].get<int64_t>();
+  const double own_loss = loss(), own_damage = own["damage_estimate"].get<double>();
+  double least = 1e9, least_damage = 1e9;
+  for (const int64_t budget : {natural * 7 / 10, natural * 11 / 10}) {
+    const json best = packed({"--budget", std::to_string(budget)});
+    EXPECT_EQ(best["method"], "allocator");
+    EXPECT_LE(best["artifact_bytes"].get<int64_t>(), budget);
+    EXPECT_LT(best["damage_estimate"].get<double>(), least_damage) << budget;
+    const double found = loss();
+    EXPECT_LT(found, least) << budget << " bytes; as published it takes " << natural;
+    least = found;
+    least_damage = best["damage_estimate"].get<double>();
+  }
+  EXPECT_LT(least, own_loss);
+  EXPECT_LT(least_damage, own_damage);
+}
+
+TEST_F(Pack, BudgetsHaveUnits) {
+  const json plain = run_json(pack({"--out", file_, "--budget", "150000"}));
+  EXPECT_EQ(plain["budget"], 150'000);
+  const std::string bytes = contents(file_);
+  EXPECT_EQ(run_json(pack({"--out", file_, "--budget", "150KB"}))["budget"], 150'000);
+  EXPECT_TRUE(contents(file_) == bytes);
+  EXPECT_EQ(run_json(pack({"--out", file_, "--budget", "16 mb"}))["budget"], 16'000'000);
+  for (const char* wrong : {"0", "-5", "16XB", "1.5MB", "many", "9000PB"}) {
+    const Outcome outcome = run_program(pack({"--out", file_, "--budget", wrong}));
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("--budget"), HasSubstr(wrong), HasSubstr("500KB"))) << wrong;
   }
 }
 
@@ -74,6 +119,7 @@ TEST_F(Pack, RefusesWhatCannotBe) {
   std::ofstream(scratch_ / "flipped.fwy") << flipped;
   const std::vector<std::pair<Args, std::string>> cases{
       {pack({"--out", file_, "--budget", "100"}), "--budget 100"},
+      {pack({"--out", file_, "--budget", "20000", "--as-published"}), "the recipe's own setting takes"},
       {pack({"--out", scratch_ / "no" / "m.fwy"}), "--out"},
       {pack({"--out", file_, "--codec", "zip"}), "zip"},
       {{"score", scratch_ / "cut.fwy", "--data", data_}, "cut.fwy"},

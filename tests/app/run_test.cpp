@@ -38,6 +38,11 @@ TEST(Run, GoesFromRecipeToReport) {
   EXPECT_EQ(run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "8", "--seed", "5"})).status, 2);
   const Outcome other = run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "9", "--resume"}));
   EXPECT_EQ(other.status, 2) << other.text();
+  const auto packed = [&] { return json::parse(contents(scratch / "run" / "pack.json")); };
+  EXPECT_EQ(packed()["method"], "allocator");
+  EXPECT_EQ(packed()["damage_estimate"], result["damage_estimate"]);
+  run_json(run_smoke(scratch / "data", scratch / "run", {"--steps", "8", "--seed", "5", "--resume", "--as-published"}));
+  EXPECT_EQ(packed()["method"], "recipe");
 }
 
 void wait_for(const Path& path, Child& child) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/half.h"
 #include "quant/bit_allocator.h"
 #include "quant/prune.h"
@@ -49,7 +51,7 @@ TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
     QuantReport plain, allocated;
     const QuantizedModel model = quantize_model(small.weights, uniform, &small.hessians, small.queue, plain);
     (void)allocator.at(estimated_bits(model), allocated);
-    EXPECT_LT(allocator.weighted_error(allocated), allocator.weighted_error(plain)) << name;
+    EXPECT_LT(allocator.damage().of(allocated), allocator.damage().of(plain)) << name;
   };
   for (const double clip : {8.0, 12.85, 20.0})
     compare(fmt::format("k = {}", clip), [&](QuantRecipe& quant) {
@@ -114,6 +116,24 @@ TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {
   EXPECT_LT(more, usual / 10);  // at equal prices the loss goes with the inverse of the moment
 }
 
+// A tensor that the loss does not depend on costs nothing, however it is stored; its sensitivity is in another unit.
+TEST(BitAllocator, SpendsNothingWhereTheLossDoesNotDependOnIt) {
+  SmallModel small;
+  TensorMoments moments;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = 1;
+  const std::string idle = "bank.up[1]";
+  moments[idle] = 0;
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
+  QuantReport report;
+  (void)allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);
+  double least = 100;
+  for (const TensorReport& tensor : report.tensors) least = std::min(least, tensor.entropy);
+  for (const TensorReport& tensor : report.tensors)
+    if (tensor.name == idle) {
+      EXPECT_EQ(tensor.entropy, least);
+    }
+}
+
 TEST(BitAllocator, RepeatsBitForBitAndSaysWhenABudgetIsTooSmall) {
   SmallModel small;
   QuantReport report;
@@ -151,6 +171,27 @@ TEST(Prune, OrdersByStepAndKeepsTies) {
   prune(model, std::span(list).first(list.size() / 2));
   EXPECT_LT(estimated_bits(model), before);
   for (size_t i = 0; i < list.size(); ++i) ASSERT_EQ(model.tensors[list[i].tensor].q[list[i].index] == 0, i < list.size() / 2);
+}
+
+TEST(Prune, TheReportTellsOfTheModelAsItIsAfterwards) {
+  SmallModel small;
+  QuantReport report;
+  QuantizedModel model = small.quantize(report);
+  const QuantReport before = report;
+  const auto list = prune_candidates(model, small.weights, small.recipe, &small.hessians, PruneScore::step);
+  prune(model, list);
+  measure_pruned(model, small.weights, small.recipe, &small.hessians, small.queue, report);
+  const auto plans = tensor_plans(small.weights, small.recipe);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].matrix()) continue;
+    std::vector<float> restored(static_cast<size_t>(plans[i].weight.count()));
+    dequantize(model.tensors[i], restored);
+    double squares = 0;
+    for (size_t k = 0; k < restored.size(); ++k) squares += std::pow(double{plans[i].weight.data[k]} - double{restored[k]}, 2);
+    EXPECT_NEAR(report.tensors[i].mean_square, squares / static_cast<double>(restored.size()), 1e-9);
+    EXPECT_GT(report.tensors[i].loss, before.tensors[i].loss) << plans[i].name();
+    EXPECT_LT(report.tensors[i].entropy, before.tensors[i].entropy) << plans[i].name();
+  }
 }
 
 TEST(Prune, TheHessianScoreIsTheIncreaseOfADiagonalLoss) {
