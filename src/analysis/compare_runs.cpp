@@ -114,6 +114,7 @@ std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
   if (a.mode != b.mode) return told("mode", a.mode, b.mode);
   if (a.context != b.context) return told("context", a.context, b.context);
   if (a.stride != b.stride) return told("stride", a.stride, b.stride);
+  if (a.documents != b.documents) return told("documents", a.documents, b.documents);
   return told("whole text", a.whole, b.whole);
 }
 
@@ -146,6 +147,7 @@ ScoredOn scored_on(const json& score, const fs::path& path) {
               .mode = field_of<std::string>(score, "mode", path),
               .context = field_of<int64_t>(score, "context", path)};
   if (score.contains("stride")) on.stride = field_of<int64_t>(score, "stride", path);
+  if (score.contains("documents")) on.documents = field_of<bool>(score, "documents", path);
   return on;
 }
 

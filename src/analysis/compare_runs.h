@@ -20,6 +20,7 @@ struct ScoredOn {
   bool legal = true;
   std::string mode;
   int64_t context = 0, stride = 0;
+  bool documents = false;  // inside documents
   bool operator==(const ScoredOn&) const = default;
 };
 // From what `fairway score --json` prints; InputError names the file and the field it lacks.

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 
 namespace fairway::app {
 namespace {
@@ -85,6 +86,8 @@ std::string records_alone(const CommonFlags& common, const Scoring& scoring, con
   Recipe recipe = scoring.source.recipe;
   recipe.score = settings.score;
   const std::string weights = read_file(scoring.source.file.path);
+  if (sha256_hex(weights) != scoring.source.file.sha256)
+    throw WorkError(scoring.source.file.path.string() + " has changed since it was read");
   const ByteTables& bytes = scoring.held_out.bytes;
   const json given{{"recipe", to_toml(recipe)},
                    {"packed", scoring.source.packed},

@@ -100,6 +100,10 @@ TEST(Compare, RefusesScoresOfDifferentThings) {
   const Outcome sides = run_program(compare_args(mixed, base));
   EXPECT_EQ(sides.status, 2) << sides.text();
   EXPECT_NE(sides.err.find("context 2048 and 1024"), std::string::npos) << sides.err;
+  mixed.back() = score_files(scratch, "inside", {1.6}, {{"documents", true}})[0];
+  const Outcome inside = run_program(compare_args(mixed, base));
+  EXPECT_EQ(inside.status, 2) << inside.text();
+  EXPECT_NE(inside.err.find("documents false and true"), std::string::npos) << inside.err;
 }
 
 TEST(Compare, OtherTokenizersAndModesOfOneTextCompare) {
