@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/output.h"
 
 namespace fairway::app {
 namespace {
@@ -37,7 +38,7 @@ void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folde
 
 void tell_notes(const std::vector<std::string>& notes, bool quiet) {
   if (quiet) return;
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes) print_err("note: " + note + "\n");
 }
 
 }  // namespace fairway::app
