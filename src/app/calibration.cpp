@@ -7,6 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/gradient_moments.h"
 #include "calibrate/hessian_file.h"
+#include "calibrate/shared_hessians.h"
 #include "score/eval_model.h"
 #include "train/loader_settings.h"
 
@@ -120,22 +121,26 @@ bool wants_hessians(const QuantRecipe& quant) {
 double foresee_calibration(const Recipe& recipe, const ParamStore& weights, const data::ShardSet& shards, Machine& machine,
                            Communicator& comm) {
   constexpr double kMargin = 1.25;
+  constexpr int64_t kTimed = 4;  // batches: two make programs and graphs, two are as long as all that follow
   if (recipe.quant.calibration != Calibration::train || !wants_hessians(recipe.quant)) return 0;
-  const CalibrationModel model{recipe, weights, {.looped = recipe.model.loop.count > 0}, *machine.executor, machine.queue,
-                               {},     comm};
-  const auto seconds_of = [&](int64_t batches_of_a_rank) {
-    const double begun = steady_seconds();
-    std::vector<std::string> problems;  // of weights that were not trained: said when they are
-    data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-    calibrate_train(model, loader, batches_of_a_rank * comm.size(), problems);
-    return steady_seconds() - begun;
-  };
-  const double first = seconds_of(1), one = seconds_of(1), three = seconds_of(3);  // the first makes programs and graphs
-  const double batch = std::max(0.0, (three - one) / 2);
-  const int64_t more = (kTrainBatches + comm.size() - 1) / comm.size() - 1;
+  std::vector<double> ends;  // when each batch was done
+  const CalibrationModel model{recipe,
+                               weights,
+                               {.looped = recipe.model.loop.count > 0},
+                               *machine.executor,
+                               machine.queue,
+                               [&](const char*, int64_t, int64_t) { ends.push_back(steady_seconds()); },
+                               comm};
+  std::vector<std::string> problems;  // of weights that were not trained: said when they are
   const double begun = steady_seconds();
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
+  calibrate_train(model, loader, kTrainBatches, problems, kTimed);
   gradient_moments(model, training_text(recipe, shards, moment_length(recipe)), moment_length(recipe));
-  return kMargin * (first + batch * static_cast<double>(more) + steady_seconds() - begun);
+  const double timed = steady_seconds() - begun;
+  const auto [first, end] = SharedHessians::part_of(comm, kTrainBatches);
+  const int64_t left = end - first - kTimed;  // of this rank
+  const double batch = left > 0 ? (ends[kTimed - 1] - ends[kTimed / 2 - 1]) / (kTimed / 2) : 0;
+  return kMargin * (timed + batch * static_cast<double>(std::max<int64_t>(left, 0)));
 }
 
 OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& trainer, const data::ShardSet& shards,

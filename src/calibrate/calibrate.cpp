@@ -91,12 +91,13 @@ HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration
 }
 
 HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,
-                             std::vector<std::string>& problems) {
+                             std::vector<std::string>& problems, int64_t most) {
   SharedHessians shared(model.queue, model.comm, batches);
   std::optional<ObservedForward> forward;
-  for (int64_t i = 0; i < batches; ++i) {
+  for (int64_t i = 0, done = 0; i < batches && done < most; ++i) {
     const data::Batch& batch = loader.next();
     if (!shared.mine(i)) continue;
+    ++done;
     HessianStore& hessians = shared.store_for(i);
     const auto count = static_cast<size_t>(batch.tokens.numel());
     if (!forward) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "comm/communicator.h"
 #include "data/loader.h"
@@ -40,8 +41,8 @@ std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfC
 // Rows of text by the model, then one pass over all but the last token of each. Finished; `problems` gets finish()'s sentences.
 HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems);
 
-// `batches` micro-batches of the loader.
+// `batches` micro-batches of the loader; of a rank's share only the first `most`, for whoever wants to know what all will take.
 HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,
-                             std::vector<std::string>& problems);
+                             std::vector<std::string>& problems, int64_t most = std::numeric_limits<int64_t>::max());
 
 }  // namespace fairway

@@ -33,6 +33,20 @@ TEST(TimedRun, EndsWithTheClockInItsLastStage) {
   EXPECT_EQ(again["steps"], result["steps"]);
 }
 
+TEST(TimedRun, KeepsTheTimeThatCountedCalibrationNeeds) {
+  const ScratchFolder scratch;
+  make_train_shards(scratch / "data");
+  const Args counted{"--set", "quant.calibration=\"train\"", "--set", "quant.rule=\"gptq\""};
+  Args timed{"--seconds", "20", "--set", "train.reserve_seconds=16"}, none{"--seconds", "0.001"};
+  timed.insert(timed.end(), counted.begin(), counted.end());
+  none.insert(none.end(), counted.begin(), counted.end());
+  const json result = run_json(train_smoke(scratch / "data", scratch / "run", timed));
+  EXPECT_LE(result["train_seconds"].get<double>(), 4.0) << "the recipe's reserve is the least";
+  const Outcome refused = run_program(train_smoke(scratch / "data", scratch / "none", none));
+  EXPECT_EQ(refused.status, 2) << refused.text();
+  EXPECT_THAT(refused.err, HasSubstr("calibration on training data")) << refused.text();
+}
+
 TEST(BlownUpRun, StopsAtTheStepAndKeepsTheLastCheckpoint) {
   const ScratchFolder scratch;
   make_train_shards(scratch / "data");
