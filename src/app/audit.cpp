@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
+#include "report/counted_calibration.h"
 
 namespace fairway::app {
 namespace {
@@ -28,12 +29,7 @@ struct AuditFlags {
 
 constexpr int64_t kSliceWindows = 6;  // contexts in the default slice
 
-// What the artifact's folder tells of its making: seconds of training, by the last step's record, and of calibration where
-// that read training data. −1 and 0 where nothing tells.
-struct MakingSeconds {
-  double train = -1, calibration = 0;
-};
-
+// Seconds of training by the last step's record, where the artifact lies in its run's folder; −1 where nothing tells.
 double train_seconds_beside(const fs::path& file) {
   constexpr uint64_t kMostBytes = uint64_t{1} << 30;
   const fs::path timing = file.parent_path() / "timing.jsonl";
@@ -49,12 +45,8 @@ double train_seconds_beside(const fs::path& file) {
 double counted_calibration_beside(const fs::path& file) {
   const fs::path packed = file.parent_path() / "pack.json";
   if (!fs::is_regular_file(packed)) return 0;
-  const ordered_json told = parse_json_or_discard<ordered_json>(read_file(packed), packed.string());
-  if (!told.is_object() || told.value("calibration", "") != name_of(Calibration::train)) return 0;
-  return told.value(ordered_json::json_pointer("/seconds/calibrate"), 0.0);
+  return counted_calibration(parse_json_or_discard<ordered_json>(read_file(packed), packed.string()));
 }
-
-MakingSeconds making_seconds(const fs::path& file) { return {train_seconds_beside(file), counted_calibration_beside(file)}; }
 
 std::string table_of(const AuditReport& report) {
   std::string text;
@@ -104,11 +96,10 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
   input.records_alone = [&](std::span<const uint16_t> stream) {
     return records_alone(common, scoring, input.settings, stream, flags.common->data);
   };
-  const MakingSeconds making = making_seconds(scoring.source.file.path);
   input.budgets = {.artifact_bytes = scoring.source.file.bytes,
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
-                   .train_seconds = making.train,
-                   .calibration_seconds = making.calibration,
+                   .train_seconds = train_seconds_beside(scoring.source.file.path),
+                   .calibration_seconds = counted_calibration_beside(scoring.source.file.path),
                    .score_seconds = seconds,
                    .score_tokens = scored_targets(scoring)};
   input.probes = flags.probes;

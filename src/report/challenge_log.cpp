@@ -73,7 +73,8 @@ std::string closed_log(const fs::path& run) {
   log += fmt::format("Code size: {:.0f} bytes\n", number_or_zero(pack, "code_bytes"));
   if (pack.contains("seconds") && pack["seconds"].is_object())
     log += fmt::format("gptq:rule:{} calibration:{} seconds:{:.1f}\n", name_of(recipe.quant.rule),
-                       name_of(recipe.quant.calibration), number_or_zero(pack["seconds"], "calibrate"));
+                       pack.value("calibration", std::string(name_of(recipe.quant.calibration))),
+                       number_or_zero(pack["seconds"], "calibrate"));
   if (number_or_zero(pack, "pruned") > 0)
     log += fmt::format("selective_prune: {:.0f} levels\n", number_or_zero(pack, "pruned"));
   log += fmt::format("Serialized model {}: {:.0f} bytes\n", form, number_or_zero(pack, "artifact_bytes"));

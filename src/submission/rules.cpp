@@ -75,11 +75,9 @@ void check_budgets(const RunFacts& run, const Code& code, Sentences& out) {
   if (const uint64_t total = run.artifact_bytes + code.bytes; total > kMostBytes)
     out.push_back(fmt::format("{}: {} bytes of artifact and {} of code are {}, over the limit of {}", name, run.artifact_bytes,
                               code.bytes, total, kMostBytes));
-  // Calibration that reads training data belongs to the ten minutes; calibration on the model's own text does not (§3).
-  const bool counted = run.recipe.quant.calibration == Calibration::train;
-  if (const double seconds = run.train_seconds + (counted ? run.calibrate_seconds : 0); !(seconds <= kMostSeconds))
+  if (const double seconds = run.train_seconds + run.counted_calibration; !(seconds <= kMostSeconds))
     out.push_back(fmt::format("{}: trained for {:.3f} s{}, over the limit of {} s; leave some in train.reserve_seconds", name,
-                              seconds, counted ? " with its calibration" : "", kMostSeconds));
+                              seconds, run.counted_calibration > 0 ? " with its calibration" : "", kMostSeconds));
   if (const double seconds = run.number("seconds"); !(seconds <= kMostSeconds))
     out.push_back(fmt::format("{}: scored for {:.1f} s, over the limit of {} s", name, seconds, kMostSeconds));
 }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "report/challenge_log.h"
+#include "report/counted_calibration.h"
 
 namespace fairway::submission {
 namespace {
@@ -64,8 +65,7 @@ RunFacts read_run_facts(const fs::path& folder) {
   facts.before_bpb = number(before, "val_bpb", metrics);
   facts.pack = read_object(pack);
   number(facts.pack, "artifact_bytes", pack);
-  if (facts.pack.contains("seconds") && facts.pack["seconds"].is_object())
-    facts.calibrate_seconds = facts.pack["seconds"].value("calibrate", 0.0);
+  facts.counted_calibration = counted_calibration(facts.pack);
   facts.score = read_object(score);
   for (const char* key : {"val_loss", "val_bpb", "tokens", "bytes", "seconds"}) number(facts.score, key, score);
   facts.receipt = read_object(receipt);

@@ -14,7 +14,8 @@ struct RunFacts {
   std::filesystem::path folder;
   Recipe recipe;
   int64_t steps = 0;
-  double train_seconds = 0, step_ms = 0, calibrate_seconds = 0;
+  double train_seconds = 0, step_ms = 0;
+  double counted_calibration = 0;                               // seconds that belong to training
   double before_loss = 0, before_bpb = 0;                       // of the averaged weights, before quantizing
   nlohmann::ordered_json pack, plain, score, receipt, machine;  // plain and machine may be null
   ScoreRecords records;                                         // what the score must be the sum of

@@ -37,12 +37,18 @@ TEST(TimedRun, KeepsTheTimeThatCountedCalibrationNeeds) {
   const ScratchFolder scratch;
   make_train_shards(scratch / "data");
   const Args counted{"--set", "quant.calibration=\"train\"", "--set", "quant.rule=\"gptq\""};
-  Args timed{"--seconds", "20", "--set", "train.reserve_seconds=16"}, none{"--seconds", "0.001"};
-  timed.insert(timed.end(), counted.begin(), counted.end());
-  none.insert(none.end(), counted.begin(), counted.end());
-  const json result = run_json(train_smoke(scratch / "data", scratch / "run", timed));
-  EXPECT_LE(result["train_seconds"].get<double>(), 4.0) << "the recipe's reserve is the least";
-  const Outcome refused = run_program(train_smoke(scratch / "data", scratch / "none", none));
+  const auto train = [&](const char* name, Args more) {
+    more.insert(more.end(), counted.begin(), counted.end());
+    return train_smoke(scratch / "data", scratch / name, more);
+  };
+  const json least = run_json(train("least", {"--seconds", "4", "--set", "train.reserve_seconds=3"}));
+  EXPECT_LE(least["train_seconds"].get<double>(), 1.0) << "the recipe's reserve is the least";
+  const json kept = run_json(train("kept", {"--seconds", "3"}));
+  const std::string log = contents(scratch / "kept" / "train.log");
+  const size_t at = log.find("reserve: ");
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_LE(kept["train_seconds"].get<double>() + std::stod(log.substr(at + 9)), 3.01) << log;  // told to a hundredth
+  const Outcome refused = run_program(train("none", {"--seconds", "0.001"}));
   EXPECT_EQ(refused.status, 2) << refused.text();
   EXPECT_THAT(refused.err, HasSubstr("calibration on training data")) << refused.text();
 }

@@ -86,6 +86,7 @@ class MadeRuns : public testing::Test {
     put(at / "averaged.safetensors", "weights");
     put(at / "pack.json", ordered_json{{"artifact_bytes", artifact.size()},
                                        {"code_bytes", kCode},
+                                       {"calibration", "self"},
                                        {"seconds", {{"calibrate", 0.5}, {"quantize and pack", 0.5}}}}
                               .dump());
     const BlockSums sums{{kTargets * nll_of(seed)}, {kBytes}};
