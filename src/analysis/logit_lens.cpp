@@ -27,25 +27,25 @@ class LensHead {
     logits_ = head[2];
     tape.keep(nll_);
     tape.keep(logits_);
-    program_ = std::make_unique<BoundProgram>(std::move(tape).finish());
+    session_ = executor_->open(std::move(tape).finish());
   }
 
   void run(std::span<const float> stream, std::span<const int32_t> targets) {
     std::copy(stream.begin(), stream.end(), stream_.as<float>());
     std::copy(targets.begin(), targets.end(), targets_.as<int32_t>());
-    executor_->to_device(stream_);
-    executor_->to_device(targets_);
-    executor_->run(*program_);
+    executor_->upload(stream_);
+    executor_->upload(targets_);
+    session_->run();
   }
-  Tensor nll() { return executor_->fetch(*program_, nll_.id); }
-  Tensor logits() { return executor_->fetch(*program_, logits_.id); }
+  Tensor nll() { return session_->fetch(nll_.id); }
+  Tensor logits() { return session_->fetch(logits_.id); }
 
  private:
   Executor* executor_;
   Arena io_;
   Tensor stream_, targets_;
   Var nll_, logits_;
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<Session> session_;
 };
 
 bool hits(const Tensor& logits, int64_t row, int32_t target) {

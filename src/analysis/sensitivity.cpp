@@ -38,7 +38,7 @@ class Originals {
   Originals& operator=(const Originals&) = delete;
   void restore() {
     std::memcpy(live_.data, kept_.data(), live_.spec.bytes());
-    executor_->to_device(live_);
+    executor_->upload(live_);
   }
 
  private:
@@ -49,8 +49,8 @@ class Originals {
 
 class SensitivityMeter {
  public:
-  SensitivityMeter(const AnalysisInput& input, Queue& queue, const std::vector<int>& bits)
-      : input_(input), runner_(queue), originals_(*input.weights, input.executor), rows_(silent_) {
+  SensitivityMeter(const AnalysisInput& input, OpSite site, const std::vector<int>& bits)
+      : input_(input), runner_(site), originals_(*input.weights, input.executor), rows_(silent_) {
     plans_ = tensor_plans(*input.weights, input.recipe);
     std::erase_if(plans_, [](const TensorPlan& plan) { return !plan.matrix(); });
     std::stable_sort(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) { return a.role < b.role; });
@@ -90,7 +90,7 @@ class SensitivityMeter {
       const ParamBank& bank = input_.weights->bank(plans_[i].bank);
       std::copy(rounded[i].weights.begin(), rounded[i].weights.end(), bank.value.slice(plans_[i].slice).as<float>());
     }
-    input_.executor.to_device(input_.weights->flat_values());
+    input_.executor.upload(input_.weights->flat_values());
     const std::vector<float> now = losses();
     originals_.restore();
     const auto count = static_cast<double>(now.size());
@@ -151,8 +151,8 @@ double SensitivityReport::upgrade_per_mbit(size_t i) const {
   return upgrade(i) / (static_cast<double>((bits[0] - bits[1]) * matrices[i].weights) / 1e6);
 }
 
-SensitivityReport measure_sensitivity(const AnalysisInput& input, Queue& queue, const std::vector<int>& bits) {
-  return SensitivityMeter(input, queue, bits).run();
+SensitivityReport measure_sensitivity(const AnalysisInput& input, OpSite site, const std::vector<int>& bits) {
+  return SensitivityMeter(input, site, bits).run();
 }
 
 }  // namespace fairway

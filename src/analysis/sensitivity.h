@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/token_rows.h"
+#include "quant/op_runner.h"
 #include "quant/tensor_plan.h"
 
 namespace fairway {
@@ -37,6 +38,6 @@ struct SensitivityReport {
 };
 
 // The weights are changed in place while this runs and are back when it ends, also by an exception.
-SensitivityReport measure_sensitivity(const AnalysisInput& input, Queue& queue, const std::vector<int>& bits);
+SensitivityReport measure_sensitivity(const AnalysisInput& input, OpSite site, const std::vector<int>& bits);
 
 }  // namespace fairway

@@ -133,7 +133,7 @@ class Analyzer {
     if (name == "heads") return describe(measure_heads(input));
     if (name == "calibration") return describe(measure_calibration(input));
     if (name == "lens") return describe(measure_lens(input), bits_per_nat_);
-    return describe(measure_sensitivity(input, machine_.queue, parse_bits(flags_.bits)), bits_per_nat_);
+    return describe(measure_sensitivity(input, *machine_.executor, parse_bits(flags_.bits)), bits_per_nat_);
   }
 
   AnalysisProgress progress(const std::string& name, const char* unit) {

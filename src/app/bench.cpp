@@ -37,7 +37,7 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
   const double peak = on_device ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
   const bench::StepBench b =
       bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
-  const Peaks peaks{peak, machine.executor->peak_bytes()};
+  const Peaks peaks{peak, peak_bytes_of(*machine.executor)};
   const auto ops = parse_json<nlohmann::ordered_json>(op_table_json(b.ops, peaks), "the table of ops");
   const std::string table = print_op_table(b.ops, b.passes.median, peaks);
   const double rate = b.tokens / b.step.median, light = b.flops / b.step.median / peak;

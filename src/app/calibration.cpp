@@ -28,12 +28,12 @@ CalibrationProgress shown_on(ProgressLine& line) {
   };
 }
 
-HessianStore from_run(const CalibrationRequest& request, Queue& queue, std::vector<std::string>& problems) {
+HessianStore from_run(const CalibrationRequest& request, OpSite site, std::vector<std::string>& problems) {
   const fs::path path = request.source.folder / kHessianFile;
   if (!fs::exists(path))
     throw InputError(path.string() +
                      ": no such file; a run leaves it when quant.calibration is \"online\" and it trains long enough");
-  HessianStore hessians(queue);
+  HessianStore hessians(site);
   load_hessians(path, load_recipe((request.source.folder / "recipe.toml").string()), hessians);
   problems = hessians.finish();
   return hessians;
@@ -60,7 +60,7 @@ CalibrationModel calibration_model(const CalibrationRequest& request, Machine& m
           request.weights,
           {.looped = stored_looped(request.source.weights, recipe)},
           *machine.executor,
-          machine.queue,
+          *machine.executor,
           shown_on(line),
           comm};
 }
@@ -104,7 +104,7 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
   HessianStore hessians = [&] {
     switch (request.from) {
       case Calibration::train: return from_shards(request, model, problems);
-      case Calibration::online: return from_run(request, machine.queue, problems);
+      case Calibration::online: return from_run(request, *machine.executor, problems);
       case Calibration::self: break;
     }
     return calibrate_self(model, {.tokens = request.tokens, .seed = static_cast<uint64_t>(recipe.train.seed)}, problems);
@@ -128,7 +128,7 @@ double foresee_calibration(const Recipe& recipe, const ParamStore& weights, cons
                                weights,
                                {.looped = recipe.model.loop.count > 0},
                                *machine.executor,
-                               machine.queue,
+                               *machine.executor,
                                [&](const char*, int64_t, int64_t) { ends.push_back(steady_seconds()); },
                                comm};
   std::vector<std::string> problems;  // of weights that were not trained: said when they are
@@ -149,7 +149,7 @@ OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& 
   data::SamplerOptions sampling = sampler_options(recipe);
   sampling.seed += kOnlineStream;
   loader_ = std::make_unique<data::Loader>(shards, sampling, loader_options(recipe));
-  online_ = std::make_unique<OnlineCalibration>(recipe, trainer.params(), *loader_, *machine.executor, machine.queue);
+  online_ = std::make_unique<OnlineCalibration>(recipe, trainer.params(), *loader_, *machine.executor);
   const fs::path path = folder.path() / kHessianFile;
   if (options.resume && fs::exists(path)) online_->load(path);
   options.after_step = [this](int64_t step, double scale, ModelStage stage) { online_->after_step(step, scale, stage.looped); };

@@ -107,7 +107,7 @@ int run_pack(CommonFlags common, PackFlags flags) {
   const Fitted fitted = fit_model({.weights = input.weights,
                                    .recipe = source.recipe,
                                    .hessians = input.found(),
-                                   .queue = machine.queue,
+                                   .site = *machine.executor,
                                    .looped = stored_looped(source.weights, source.recipe),
                                    .tokenizer = input.tokenizer,
                                    .budget = budget,

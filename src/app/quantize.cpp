@@ -58,7 +58,7 @@ int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
   ProgressLine line(common.quiet);
   const QuantizingInput input = prepare_quantizing(source, flags, machine, comm, common.quiet);
   QuantReport report;
-  const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), machine.queue, report, comm);
+  const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), *machine.executor, report, comm);
   for (const std::string& fallback : report.fallbacks()) line.say(fallback);
   if (!flags.out.empty() && comm.root()) save_quantized(flags.out, source, input.tokenizer, model);
   const double seconds = steady_seconds() - begun, bytes = estimated_bits(model) / 8;

@@ -132,7 +132,7 @@ class Table {
     const Fitted fitted = fit_model({.weights = weights_,
                                      .recipe = recipe,
                                      .hessians = hessians(row.calibration),
-                                     .queue = machine_.queue,
+                                     .site = *machine_.executor,
                                      .looped = stored_looped(trained_.weights, recipe),
                                      .tokenizer = {},
                                      .budget = budget,

@@ -28,7 +28,7 @@ fs::path tokenizer_beside(const fs::path& from) {
 class StoredFile {
  public:
   StoredFile(const fs::path& path, ThreadPool& pool) : StoredFile(InputFile(path), path, pool) {}
-  std::string_view bytes() const { return {reinterpret_cast<const char*>(memory_.base()), size_}; }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(memory_.data()), size_}; }
 
  private:
   StoredFile(const InputFile& file, const fs::path& path, ThreadPool& pool) : size_(file.size()), memory_("file", size_) {
@@ -37,12 +37,12 @@ class StoredFile {
     std::atomic<bool> whole{true};
     pool.parallel_for(parts, [&](int64_t i) {
       const uint64_t first = static_cast<uint64_t>(i) * kPart, count = std::min<uint64_t>(kPart, size_ - first);
-      if (file.read_at(memory_.base() + first, count, first) != count) whole = false;
+      if (file.read_at(memory_.data() + first, count, first) != count) whole = false;
     });
     if (!whole) throw InputError(path.string() + ": became shorter while it was read");
   }
   uint64_t size_;
-  Arena memory_;
+  Memory memory_;
 };
 
 fs::path tokenizer_path(const TextModelFlags& flags) {

@@ -96,7 +96,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
     options.measure_peak = [] { return cuda::kPeakFlops * 1e-9; };
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
-  SizeForecast forecast(recipe, machine.queue);
+  SizeForecast forecast(recipe, *machine.executor);
   options.forecast_bytes = [&](const Tensor& weights) {
     try {
       return static_cast<double>(forecast.bytes(weights));

@@ -73,7 +73,7 @@ Fitted Fitter::pruned(const Fitted& natural) const {
     if (fits(tried)) kept = std::move(tried);
   }
   kept.report = natural.report;
-  measure_pruned(kept.model, request_.weights, request_.recipe, request_.hessians, request_.queue, kept.report);
+  measure_pruned(kept.model, request_.weights, request_.recipe, request_.hessians, request_.site, kept.report);
   return kept;
 }
 
@@ -84,7 +84,7 @@ Fitted Fitter::published(Fitted natural) const {
         fmt::format("--budget {}: the recipe's own setting takes {} bytes; expected a larger budget, or no --as-published",
                     request_.budget, bytes));
   Fitted made = fits(natural) ? std::move(natural) : pruned(natural);
-  OpRunner runner(request_.queue);
+  OpRunner runner(request_.site);
   const FactorCache factors(runner, request_.hessians, request_.recipe.quant);
   const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner, factors, moments());
   made.damage = damage.of(made.report);
@@ -117,7 +117,7 @@ void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>
 }
 
 Fitted Fitter::best(Fitted natural) const {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.queue, request_.comm, moments());
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments());
   const uint64_t bytes = natural.bytes.size();
   std::optional<Fitted> best;
   uint64_t smallest = UINT64_MAX;
@@ -142,7 +142,7 @@ Fitted Fitter::best(Fitted natural) const {
 Fitted Fitter::run() {
   QuantReport report;
   Fitted natural = written(
-      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.queue, report, request_.comm), "recipe");
+      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.site, report, request_.comm), "recipe");
   natural.report = std::move(report);
   const uint64_t bytes = natural.bytes.size();
   Fitted made = request_.as_published ? published(std::move(natural)) : best(std::move(natural));

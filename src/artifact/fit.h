@@ -16,7 +16,7 @@ struct FitRequest {
   const ParamStore& weights;
   const Recipe& recipe;
   const HessianStore* hessians = nullptr;
-  Queue& queue;
+  OpSite site;
   bool looped = false;
   std::string tokenizer;  // its identity, hexadecimal
   uint64_t budget = 0;    // bytes of the file

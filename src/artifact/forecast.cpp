@@ -16,15 +16,15 @@ Recipe rounded(Recipe recipe) {
 
 }  // namespace
 
-SizeForecast::SizeForecast(const Recipe& recipe, Queue& queue)
-    : recipe_(rounded(recipe)), queue_(&queue), weights_(parameter_table(recipe), ParamStore::Gradients::none) {}
+SizeForecast::SizeForecast(const Recipe& recipe, OpSite site)
+    : recipe_(rounded(recipe)), site_(site), weights_(parameter_table(recipe), ParamStore::Gradients::none) {}
 
 uint64_t SizeForecast::bytes(const Tensor& flat_weights) {
   const Tensor to = weights_.flat_values();
   FAIRWAY_ASSERT(flat_weights.spec.bytes() == to.spec.bytes(), "weights of another model");
   std::memcpy(to.data, flat_weights.data, to.spec.bytes());
   QuantReport report;
-  return estimate_size(quantize_model(weights_, recipe_, nullptr, *queue_, report)).total();
+  return estimate_size(quantize_model(weights_, recipe_, nullptr, site_, report)).total();
 }
 
 }  // namespace fairway

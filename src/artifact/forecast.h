@@ -3,18 +3,18 @@
 #pragma once
 
 #include "params/param_store.h"
-#include "tensor/queue.h"
+#include "quant/op_runner.h"
 
 namespace fairway {
 
 class SizeForecast {
  public:
-  SizeForecast(const Recipe& recipe, Queue& queue);
+  SizeForecast(const Recipe& recipe, OpSite site);
   uint64_t bytes(const Tensor& flat_weights);  // as ParamStore::flat_values() lays them out
 
  private:
   Recipe recipe_;
-  Queue* queue_;
+  OpSite site_;
   ParamStore weights_;
 };
 

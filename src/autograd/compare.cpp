@@ -5,34 +5,36 @@
 #include <limits>
 #include <map>
 
+#include "autograd/host_executor.h"
 #include "base/error.h"
 
 namespace fairway {
 namespace {
 
-// A program whose external tensors are copies of its own.
+// A recording bound to copies of its memory; its calls are run one by one.
 class Replica {
  public:
-  explicit Replica(Program program) : arena_("compare", bytes(program)), bound_(redirect(std::move(program))) {}
-  const BoundProgram& bound() const { return bound_; }
+  Replica(const Recording& recording, Executor& executor)
+      : arena_("compare", bytes(recording.program)), session_(copied(recording), nullptr, executor) {}
+  const std::vector<BoundCall>& calls() { return session_.calls(); }
 
  private:
   static size_t bytes(const Program& program) {
     size_t total = 0;
-    for (const Value& value : program.values) total += value.external ? align_up(value.spec.bytes()) : 0;
+    for (const Value& value : program.values) total += value.slot != kNoSlot ? align_up(value.spec.bytes()) : 0;
     return total;
   }
-  Program redirect(Program program) {
-    for (Value& value : program.values) {
-      if (!value.external) continue;
+  Recording copied(Recording recording) {
+    for (const Value& value : recording.program.values) {
+      if (value.slot == kNoSlot) continue;
       const Tensor copy = arena_.make(value.name, value.spec);
-      std::memcpy(copy.data, value.external.data, value.spec.bytes());
-      value.external = copy;
+      std::memcpy(copy.data, recording.bindings.at(value.slot).data, value.spec.bytes());
+      recording.bindings.bind(value.slot, copy);
     }
-    return program;
+    return recording;
   }
   Arena arena_;
-  BoundProgram bound_;
+  HostSession session_;
 };
 
 double element(const Tensor& tensor, int64_t i) {
@@ -59,11 +61,12 @@ double normalized_error(const Tensor& candidate, const Tensor& truth) {
   return norm > 0 ? difference / norm : std::numeric_limits<double>::infinity();
 }
 
-CompareResult compare(const Program& program, Executor& truth, Executor& candidate, double tolerance) {
-  const Replica left(program), right(program);
+CompareResult compare(const Recording& recording, Executor& truth, Executor& candidate, double tolerance) {
+  const Program& program = recording.program;
+  Replica left(recording, truth), right(recording, candidate);
   CompareResult result{.calls = program.calls.size()};
   for (size_t i = 0; i < program.calls.size(); ++i) {
-    const BoundCall &want = left.bound().calls()[i], &have = right.bound().calls()[i];
+    const BoundCall &want = left.calls()[i], &have = right.calls()[i];
     truth.run_call(want);
     candidate.run_call(have);
     const Call& call = program.calls[i];

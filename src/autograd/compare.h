@@ -21,9 +21,9 @@ struct CompareResult {
   size_t calls = 0;
 };
 
-// Both sides work on copies of the program's external tensors; after each call the candidate takes over the truth's results, so
+// Both sides work on copies of the recording's memory; after each call the candidate takes over the truth's results, so
 // that an error is charged to the call that made it and not to those that inherit it.
-CompareResult compare(const Program& program, Executor& truth, Executor& candidate, double tolerance);
+CompareResult compare(const Recording& recording, Executor& truth, Executor& candidate, double tolerance);
 
 // Σ(a−b)²/Σb², or infinity where a value is not finite or differs in kind; 0 for two zeros.
 double normalized_error(const Tensor& candidate, const Tensor& truth);

@@ -71,7 +71,7 @@ class Typing {
   void set(int32_t id, DType dtype) {
     if (id == kNoValue) return;
     Value& value = program_.values[static_cast<size_t>(id)];
-    if (!value.external && value.spec.dtype == DType::f32) value.spec.dtype = dtype;
+    if (value.slot == kNoSlot && value.spec.dtype == DType::f32) value.spec.dtype = dtype;
   }
 
   Program& program_;
@@ -97,7 +97,7 @@ void share_passed_gradients(Program& program) {
     if (!call.backward || !passes_gradient(call)) continue;
     const int32_t from = call.dout.front(), to = call.din.front();
     if (from == kNoValue || to == kNoValue || call.accumulate.front() || last[static_cast<size_t>(from)] != i) continue;
-    const auto planned = [&](int32_t id) { return !program.values[static_cast<size_t>(id)].external; };
+    const auto planned = [&](int32_t id) { return program.value(id).place == Value::Place::planned; };
     if (!planned(from) || !planned(to) ||
         program.values[static_cast<size_t>(from)].spec != program.values[static_cast<size_t>(to)].spec)
       continue;
@@ -149,11 +149,11 @@ class SideBySide {
   void join(const std::vector<int32_t>& ids) {
     int64_t width = 0;
     for (int32_t id : ids) {
-      if (id == kNoValue || program_.values[static_cast<size_t>(id)].external || parts_.contains(id)) return;
+      if (id == kNoValue || program_.value(id).place != Value::Place::planned || parts_.contains(id)) return;
       width += program_.values[static_cast<size_t>(id)].spec.shape.last();
     }
     const Spec first = program_.values[static_cast<size_t>(ids.front())].spec;
-    program_.values.push_back({"qkv", {{first.shape.rows(), width}, first.dtype}, {}, 0});
+    program_.values.push_back({.name = "qkv", .spec = {{first.shape.rows(), width}, first.dtype}});
     int64_t column = 0;
     for (int32_t id : ids) {
       parts_[id] = {static_cast<int32_t>(program_.values.size() - 1), column};
@@ -189,7 +189,7 @@ Lowered lower(const Program& program, Backend backend) {
       for (size_t k = 0; k < p.calls[i].in.size(); ++k) {
         const int32_t id = p.calls[i].in[k];
         if (id == kNoValue || !is_matrix_argument(p.calls[i], k)) continue;
-        if (p.values[static_cast<size_t>(id)].external) out.working.insert({i, k});
+        if (p.value(id).slot != kNoSlot) out.working.insert({i, k});
       }
     }
   }
@@ -197,8 +197,8 @@ Lowered lower(const Program& program, Backend backend) {
   for (Call& call : p.calls) call.workspace_bytes = workspace_bytes(p, call);
   // Kept values live beside the arena, which other programs use too.
   for (int32_t id : p.kept) {
-    Value& value = p.values[static_cast<size_t>(id)];
-    if (!value.external) value.external = make_view(nullptr, value.spec);
+    Value& value = p.value(id);
+    if (value.place == Value::Place::planned) value.place = Value::Place::apart;
   }
   p.kept.clear();
   if (backend == Backend::cuda) {

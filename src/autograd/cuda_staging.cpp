@@ -8,6 +8,7 @@ namespace fairway::cuda {
 namespace {
 
 constexpr size_t kPlace = 256;
+constexpr size_t kDeliveryBytes = 16;  // of Delivery::bytes()
 
 size_t place_bytes(const Tensor& tensor) { return tensor ? (tensor.spec.bytes() / kPlace + 2) * kPlace : 0; }
 
@@ -58,7 +59,7 @@ void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Contex
   used_ += (bytes + kPlace - 1) / kPlace * kPlace;
 }
 
-PinnedNumbers::PinnedNumbers() : data_(pinned(sizeof(Delivery::bytes))), there_(untimed_event()) {}
+PinnedNumbers::PinnedNumbers() : data_(pinned(kDeliveryBytes)), there_(untimed_event()) {}
 
 PinnedNumbers::~PinnedNumbers() {
   cudaEventDestroy(there_);
@@ -67,7 +68,7 @@ PinnedNumbers::~PinnedNumbers() {
 
 void PinnedNumbers::send(const Tensor& from, Context& context) {
   bytes_ = from.spec.bytes();
-  FAIRWAY_ASSERT(bytes_ <= sizeof(Delivery::bytes), "a delivery is a few numbers");
+  FAIRWAY_ASSERT(bytes_ <= kDeliveryBytes, "a delivery is a few numbers");
   check(cudaMemcpyAsync(data_, from.data, bytes_, cudaMemcpyDeviceToHost, context.stream()), "cudaMemcpyAsync");
   check(cudaEventRecord(there_, context.stream()), "cudaEventRecord");
 }
@@ -91,14 +92,14 @@ Tensor Staging::carry(const Tensor& host, Context& context) {
   return out;
 }
 
-void Staging::run(const BoundCall& host, Executor& device, Context& context) {
+void Staging::run(const BoundCall& host, const std::function<void(const BoundCall&)>& run_call, Context& context) {
   if (buffer_.bytes() < place_bytes(host)) buffer_ = Buffer(2 * place_bytes(host));
   used_ = 0;
   BoundCall on_device = host;
   for (auto* list : {&on_device.in, &on_device.out, &on_device.saved, &on_device.dout, &on_device.din})
     for (Tensor& tensor : *list) tensor = carry(tensor, context);
   on_device.workspace = carry(host.workspace, context);
-  device.run_call(on_device);
+  run_call(on_device);
   const auto bring_back = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
     for (size_t i = 0; i < to.size(); ++i) {
       if (to[i])

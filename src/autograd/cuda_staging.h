@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <span>
 
 #include "autograd/executor.h"
@@ -45,7 +46,7 @@ class PinnedNumbers {
 
 class Staging {
  public:
-  void run(const BoundCall& host, Executor& device, Context& context);
+  void run(const BoundCall& host, const std::function<void(const BoundCall&)>& run_call, Context& context);
 
  private:
   Tensor carry(const Tensor& host, Context& context);

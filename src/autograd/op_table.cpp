@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "ops/cuda/device.h"
+#include "ops/cuda/library_time.h"
+
 namespace fairway {
 namespace {
 
@@ -53,12 +56,15 @@ double Peaks::share_of(const OpLine& line) const {
   return rate(std::max(arithmetic, traffic), line.seconds);
 }
 
-std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, int repeats) {
+double peak_bytes_of(const Executor& executor) { return executor.on_device() ? cuda::peak_bytes() : 0; }
+
+std::vector<OpLine> op_table(Executor& executor, Session& session, int repeats) {
   std::vector<double> seconds;
-  for (int i = 0; i < repeats; ++i) executor.run_timed(program, seconds);
+  for (int i = 0; i < repeats; ++i) session.run_timed(seconds);
   std::map<std::string, OpLine> lines;
-  for (size_t i = 0; i < program.calls().size(); ++i) {
-    const Call& call = *program.calls()[i].call;
+  const std::vector<BoundCall>& calls = session.calls();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Call& call = *calls[i].call;
     const std::string name = std::string(op_name(call.op)) + (call.backward ? "'" : "");
     OpLine& line = lines[name];
     line.name = name;
@@ -66,8 +72,10 @@ std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, in
     line.seconds += seconds[i] / repeats;
     const double backward = std::holds_alternative<Attention>(call.op) ? kAttentionBackward : kProductBackward;
     line.flops += call.flops * (call.backward ? backward : 1);
-    line.bytes += executor.least_bytes(program, i);
-    line.library_seconds += executor.library_seconds(program, i);
+    line.bytes += traffic_of(calls[i]);
+    if (executor.on_device())
+      line.library_seconds += cuda::library_seconds(executor.queue(), calls[i].call->op, calls[i].call->backward,
+                                                    {calls[i].in, calls[i].out, calls[i].saved, calls[i].dout, calls[i].din});
   }
   std::vector<OpLine> out;
   out.reserve(lines.size());

@@ -28,8 +28,10 @@ struct Peaks {
 // Bytes of every tensor the call must read or write, once; twice where it adds to what is there.
 double traffic_of(const BoundCall& call);
 
+double peak_bytes_of(const Executor&);  // of its memory, a second; 0 if not known
+
 // Runs the program `repeats` times, each call timed by itself; largest first. What the program last computed is lost.
-std::vector<OpLine> op_table(Executor& executor, const BoundProgram& program, int repeats);
+std::vector<OpLine> op_table(Executor& executor, Session& session, int repeats);
 
 // One line an op; `total` is what shares are of.
 std::string print_op_table(const std::vector<OpLine>& lines, double total, const Peaks& peaks);

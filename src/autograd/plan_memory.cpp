@@ -61,7 +61,7 @@ void plan_memory(Program& program) {
   std::vector<Block> blocks;
   for (size_t id = 0; id < program.values.size(); ++id) {
     Value& value = program.values[id];
-    if (value.external || first[id] == kNever) continue;
+    if (value.place != Value::Place::planned || first[id] == kNever) continue;
     blocks.push_back({first[id], last[id], align_up(value.spec.bytes()), &value.offset});
   }
   for (size_t i = 0; i < program.calls.size(); ++i) {

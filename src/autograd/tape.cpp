@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "tensor/arena.h"
 
 namespace fairway {
 
@@ -23,28 +24,43 @@ double forward_flops(const Program& program) {
 }
 
 int32_t Tape::add_value(std::string name, Spec spec) {
-  program_.values.push_back({std::move(name), spec, {}, 0});
+  program_.values.push_back({.name = std::move(name), .spec = spec});
   nodes_.emplace_back();
   return static_cast<int32_t>(program_.values.size() - 1);
 }
 
-int32_t Tape::external(std::string_view name, const Tensor& storage) {
-  FAIRWAY_ASSERT(storage.present, "external tensor '" + std::string(name) + "' is absent");
-  const auto key = std::make_pair(static_cast<const std::byte*>(storage.data), storage.spec.shape.text());
-  if (const auto found = externals_.find(key); found != externals_.end()) return found->second;
-  const int32_t id = add_value(std::string(name), storage.spec);
-  program_.values.back().external = storage;
-  externals_[key] = id;
+int32_t Tape::bound_value(const Slot& slot, std::string name, const Tensor& memory) {
+  FAIRWAY_ASSERT(memory.present, "'" + name + "' is absent");
+  const auto number = static_cast<int32_t>(program_.slots.size());
+  const int32_t id = add_value(std::move(name), memory.spec);
+  program_.slots.push_back(slot);
+  program_.values.back().place = Value::Place::bound;
+  program_.values.back().slot = number;
+  bindings_.bind(number, memory);
   return id;
 }
 
-Var Tape::input(std::string_view name, const Tensor& storage) { return {external(name, storage)}; }
+Var Tape::input(std::string_view name, const Tensor& memory) {
+  if (memory.memory == nullptr) return {bound_value({}, std::string(name), memory)};
+  const auto key = std::make_tuple(memory.memory->id(), memory.data - memory.memory->data(), memory.spec.shape.text());
+  const auto [at, is_new] = inputs_.try_emplace(key, kNoValue);
+  if (is_new) at->second = bound_value({}, std::string(name), memory);
+  return {at->second};
+}
 
-Var Tape::param(std::string_view name, const Tensor& value, const Tensor& gradient) {
-  const int32_t id = external(name, value);
-  const int32_t grad = external("d " + std::string(name), gradient);
-  Node& node = nodes_[static_cast<size_t>(id)];
-  node = {.needs_grad = true, .grad = grad, .grad_written = true};
+Var Tape::param(ParamSlot which, std::string_view name, const Tensor& value, const Tensor& gradient) {
+  const auto [at, is_new] = params_.try_emplace(which, kNoValue);
+  if (!is_new) return {at->second};
+  at->second = bound_value({Slot::Kind::parameter, which}, std::string(name), value);
+  if (!gradient) return {at->second};
+  const int32_t grad = bound_value({Slot::Kind::gradient, which}, "d " + std::string(name), gradient);
+  nodes_[static_cast<size_t>(at->second)] = {.needs_grad = true, .grad = grad, .grad_written = true};
+  return {at->second};
+}
+
+Var Tape::state(std::string_view name, Spec spec) {
+  const int32_t id = add_value(std::string(name), spec);
+  program_.values.back().place = Value::Place::apart;
   return {id};
 }
 
@@ -144,19 +160,20 @@ void Tape::append_backward(size_t forward_call) {
   }
 }
 
-Program Tape::finish(Var loss, Var loss_gradient) && {
+Recording Tape::finish(Var loss, Var loss_gradient) && {
   Node& node = nodes_[static_cast<size_t>(loss.id)];
   node.grad = loss_gradient.id;
   node.grad_written = true;
   const size_t forward_calls = program_.calls.size();
   for (size_t i = forward_calls; i-- > 0;) append_backward(i);
-  plan_memory(program_);
-  return std::move(program_);
+  return recorded();
 }
 
-Program Tape::finish() && {
+Recording Tape::finish() && { return recorded(); }
+
+Recording Tape::recorded() {
   plan_memory(program_);
-  return std::move(program_);
+  return {std::move(program_), std::move(bindings_)};
 }
 
 }  // namespace fairway

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <string_view>
+#include <tuple>
 
 #include "autograd/program.h"
 
@@ -16,10 +17,13 @@ struct Var {
 
 class Tape {
  public:
-  // Memory of the caller, read (or updated in place by plain ops) by the program; never differentiated.
-  Var input(std::string_view name, const Tensor& storage);
-  // A parameter: its gradient is added to `gradient`, which the caller clears when a step begins.
-  Var param(std::string_view name, const Tensor& value, const Tensor& gradient);
+  // Memory of the caller, read (or updated in place by plain ops) by the program; never differentiated. A slot, which is bound
+  // to `memory` unless the recording is opened with other bindings; the same part of an arena is one slot.
+  Var input(std::string_view name, const Tensor& memory);
+  // A parameter: its gradient is added to `gradient`, which the caller clears when a step begins; absent, there is none.
+  Var param(ParamSlot which, std::string_view name, const Tensor& value, const Tensor& gradient);
+  // Memory that each session has for itself: zeros at first, then what the last run left.
+  Var state(std::string_view name, Spec spec);
 
   // Records one op. The result holds its outputs, then its saved tensors, in the order of the structs' members.
   template <class Op>
@@ -37,15 +41,16 @@ class Tape {
   void keep(Var value) { program_.kept.push_back(value.id); }  // its memory is not reused
 
   // Forward and backward of `loss`; `loss_gradient` is its incoming gradient (an input of one element).
-  Program finish(Var loss, Var loss_gradient) &&;
+  Recording finish(Var loss, Var loss_gradient) &&;
   // Only what was recorded.
-  Program finish() &&;
+  Recording finish() &&;
 
  private:
   std::vector<Tensor> specs(std::initializer_list<Var> in) const;
   std::vector<Var> call_any(const AnyOp& op, const OpPlan& plan, std::initializer_list<Var> in, size_t arity);
   int32_t add_value(std::string name, Spec spec);
-  int32_t external(std::string_view name, const Tensor& storage);
+  int32_t bound_value(const Slot& slot, std::string name, const Tensor& memory);
+  Recording recorded();
   void append_backward(size_t forward_call);
   int32_t gradient_of(int32_t value, bool& accumulate);
 
@@ -56,7 +61,10 @@ class Tape {
   };
   Program program_;
   std::vector<Node> nodes_;
-  std::map<std::pair<const std::byte*, std::string>, int32_t> externals_;  // one value for each tensor of the caller
+  Bindings bindings_;
+  // One value for each part of an arena and shape: (memory, offset, shape), and one for each parameter.
+  std::map<std::tuple<uint64_t, ptrdiff_t, std::string>, int32_t> inputs_;
+  std::map<ParamSlot, int32_t> params_;
   std::vector<size_t> backward_workspaces_;
   std::string label_;
 };

@@ -12,10 +12,10 @@ namespace fairway {
 
 class Averager {
  public:
-  Averager(const Recipe& recipe, const ParamStore& params);
+  Averager(const Recipe& recipe, const ParamStore& params, Executor& executor);
 
   void start();  // the EMA begins at the parameters as they are now
-  void observe(Executor&, int64_t steps_done, double learning_rate_scale);
+  void observe(int64_t steps_done, double learning_rate_scale);
 
   // The weights the run ends with, by average.use. An SWA without a snapshot yet gives the parameters themselves.
   Tensor result() const;
@@ -29,10 +29,11 @@ class Averager {
  private:
   AverageRecipe rule_;
   const ParamStore* params_;
+  Executor* executor_;
   Arena arena_;
   Tensor ema_, swa_, scalars_;
   int64_t snapshots_ = 0;
-  std::unique_ptr<BoundProgram> ema_program_, swa_program_;
+  std::unique_ptr<Session> ema_step_, swa_step_;
 };
 
 }  // namespace fairway

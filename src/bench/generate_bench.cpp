@@ -51,9 +51,9 @@ double logit_error(const QuantizedModel& model, Decoder& decoder, Queue& queue) 
 
 // Every thread reads its part of `bytes` bytes that lie in memory as the packed weights do.
 double memory_rate(size_t bytes, ThreadPool& pool) {
-  const Arena arena("bandwidth", bytes);
+  const Memory memory("bandwidth", bytes);
   const auto words = static_cast<int64_t>(bytes / sizeof(uint64_t));
-  auto* data = reinterpret_cast<uint64_t*>(arena.base());
+  auto* data = reinterpret_cast<uint64_t*>(memory.data());
   std::fill_n(data, words, uint64_t{1});
   std::vector<uint64_t> sums(static_cast<size_t>(pool.threads()));
   std::vector<double> rates;

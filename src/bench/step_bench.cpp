@@ -57,7 +57,7 @@ CompareResult compare_recipe(const Recipe& recipe, ModelStage stage, Executor& t
   perturb(trainer.params());
   RandomBatch batch(recipe, geometry);
   trainer.load(batch.view(), 1);
-  return compare(trainer.program(stage), truth, candidate, tolerance);
+  return compare(trainer.session(stage).recording(), truth, candidate, tolerance);
 }
 
 StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,
@@ -79,12 +79,12 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
       measure([&] { trainer.step([&] { return batch.view(); }, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
   trainer.load(batch.view(), 1);
   const auto passes = [&] {
-    executor.run(trainer.bound(stage));
+    trainer.session(stage).run();
     executor.wait();
   };
   result.passes = measure(passes, seconds / 4);
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
-  result.ops = op_table(executor, trainer.bound(stage), repeats);
+  result.ops = op_table(executor, trainer.session(stage), repeats);
   EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor);
   initialize(scored.params(), recipe.model, 1, pool);
   const MicroBatch view = batch.view();

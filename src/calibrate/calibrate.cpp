@@ -26,7 +26,7 @@ int64_t divisor_up_to(int64_t n, int64_t most) {
 // Rows [first, first + rows) of the model's own text, `length` tokens each.
 std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibration& options, int64_t first, int64_t rows,
                                int64_t length) {
-  const bool device = model.executor.stream() != nullptr;
+  const bool device = model.executor.on_device();
   const auto fitting = static_cast<int64_t>((device ? kMostOnDevice : kMostCacheBytes) /
                                             Decoder::cache_bytes(model.recipe, length, model.stage));
   const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
@@ -39,7 +39,7 @@ std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibrat
                           .first_row = first + row,
                           .first_token = options.begin_with_bos ? static_cast<int32_t>(model.recipe.model.bos) : -1,
                           .vocab = model.recipe.model.vocab};
-    sample_rows(decoder, how, model.queue.pool(),
+    sample_rows(decoder, how, model.site.pool(),
                 std::span(text).subspan(static_cast<size_t>(row * length), static_cast<size_t>(together * length)),
                 [&](int64_t t) {
                   if (model.progress) model.progress("calibration text", row * length + t * together, rows * length);
@@ -54,7 +54,7 @@ std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibrat
 // run other kernels, so there every rank makes all.
 std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows,
                                       int64_t length) {
-  if (model.comm.size() == 1 || model.executor.stream() != nullptr) return make_rows(model, options, 0, rows, length);
+  if (model.comm.size() == 1 || model.executor.on_device()) return make_rows(model, options, 0, rows, length);
   const auto [begin, end] = SharedHessians::part_of(model.comm, rows);
   std::vector<int32_t> own;
   if (end > begin) own = make_rows(model, options, begin, end - begin, length);
@@ -73,7 +73,7 @@ HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration
   const int64_t rows = std::max<int64_t>(1, options.tokens / length);
   const std::vector<int32_t> text = calibration_text(model, options, rows, length);
   const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen)), batches = rows / together;
-  SharedHessians shared(model.queue, model.comm, batches);
+  SharedHessians shared(model.site, model.comm, batches);
   ObservedForward forward(model.recipe, model.weights, {.tokens = together * seen, .row_length = seen}, model.stage,
                           model.executor);
   std::vector<int32_t> tokens(static_cast<size_t>(together * seen));
@@ -92,7 +92,7 @@ HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration
 
 HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,
                              std::vector<std::string>& problems, int64_t most) {
-  SharedHessians shared(model.queue, model.comm, batches);
+  SharedHessians shared(model.site, model.comm, batches);
   std::optional<ObservedForward> forward;
   for (int64_t i = 0, done = 0; i < batches && done < most; ++i) {
     const data::Batch& batch = loader.next();

@@ -21,7 +21,7 @@ struct CalibrationModel {
   const ParamStore& weights;
   ModelStage stage;
   Executor& executor;
-  Queue& queue;
+  OpSite site;
   CalibrationProgress progress{};
   Communicator& comm = single_process();
 };

@@ -29,7 +29,7 @@ class SequenceGradient {
     Tape tape;
     const ModelOutputs outputs = build_model(tape, model.recipe, params_, inputs_, model.stage);
     const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
-    program_ = std::make_unique<BoundProgram>(std::move(tape).finish(outputs.loss, gradient));
+    session_ = model.executor.open(std::move(tape).finish(outputs.loss, gradient));
   }
   const ParamStore& params() const { return params_; }
 
@@ -39,9 +39,9 @@ class SequenceGradient {
     std::copy_n(tokens.begin() + 1, length_, inputs_.targets.as<int32_t>());
     const Tensor grads = params_.flat_grads();
     std::memset(grads.data, 0, grads.spec.bytes());
-    for (const Tensor& input : {inputs_.tokens, inputs_.targets, grads}) model_.executor.to_device(input);
-    model_.executor.run(*program_);
-    model_.executor.to_host(grads);
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets, grads}) model_.executor.upload(input);
+    session_->run();
+    model_.executor.download(grads);
   }
 
  private:
@@ -50,7 +50,7 @@ class SequenceGradient {
   ParamStore params_;
   Arena io_;
   ModelInputs inputs_;
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<Session> session_;
 };
 
 double squares(const float* values, int64_t count) {
@@ -71,7 +71,7 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
   std::vector<double> each(plans.size()), all(plans.size());
   const auto place = [&](const TensorPlan& plan) { return plan.weight.data - values.as<float>(); };
   const auto over_plans = [&](auto&& body) {
-    model.queue.pool().parallel_for(static_cast<int64_t>(plans.size()), [&](int64_t i) { body(static_cast<size_t>(i)); });
+    model.site.pool().parallel_for(static_cast<int64_t>(plans.size()), [&](int64_t i) { body(static_cast<size_t>(i)); });
   };
   for (int64_t s = 0; s < sequences; ++s) {
     gradient.run(text.subspan(static_cast<size_t>(s * (length + 1)), static_cast<size_t>(length + 1)));

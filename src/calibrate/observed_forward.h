@@ -28,20 +28,12 @@ class ObservedForward {
   void give(HessianStore& hessians);
 
  private:
-  struct OnDevice {
-    explicit OnDevice(Program& program);
-    Arena memory;
-    Tensor all;                            // f64: every point's sums, one after another
-    std::map<std::string, Tensor> points;  // (C, C), parts of it
-    std::unique_ptr<BoundProgram> clear;
-    bool used = false;
-  };
-
   Executor* executor_;
   Arena io_;
   ModelInputs inputs_;
-  std::unique_ptr<OnDevice> sums_;  // before the program that adds to them
-  std::unique_ptr<BoundProgram> program_;
+  std::map<std::string, int32_t> sums_;  // on a device: states of the session, by their points
+  bool summed_ = false;
+  std::unique_ptr<Session> session_;
 };
 
 }  // namespace fairway

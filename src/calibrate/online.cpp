@@ -13,8 +13,8 @@ std::span<const int32_t> indices(const Tensor& tensor) {
 }  // namespace
 
 OnlineCalibration::OnlineCalibration(const Recipe& recipe, const ParamStore& params, data::Loader& loader, Executor& executor,
-                                     Queue& queue, const OnlineOptions& options)
-    : recipe_(&recipe), loader_(&loader), options_(options), hessians_(queue) {
+                                     const OnlineOptions& options)
+    : recipe_(&recipe), loader_(&loader), options_(options), hessians_(executor) {
   const data::Batch& first = loader.next();  // only its form is looked at
   const ObservedForward::Form form{first.tokens.numel(), first.tokens.cols(), first.segment_start.present};
   for (bool looped : {false, true}) {

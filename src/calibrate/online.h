@@ -20,7 +20,7 @@ struct OnlineOptions {
 class OnlineCalibration {
  public:
   // Everything is made here, before the clock starts. `params` and `loader` must outlive it.
-  OnlineCalibration(const Recipe& recipe, const ParamStore& params, data::Loader& loader, Executor& executor, Queue& queue,
+  OnlineCalibration(const Recipe& recipe, const ParamStore& params, data::Loader& loader, Executor& executor,
                     const OnlineOptions& options = {});
 
   // After each step (counted from 1), with that step's multiplier. Steps that a loaded file has seen already are skipped.

@@ -27,10 +27,10 @@ std::vector<std::pair<std::string, int64_t>> points_of(const HessianStore& store
 
 }  // namespace
 
-SharedHessians::SharedHessians(Queue& queue, Communicator& comm, int64_t batches)
-    : queue_(&queue), comm_(&comm), batches_(batches), first_(part_of(comm, kGroups).begin) {
+SharedHessians::SharedHessians(OpSite site, Communicator& comm, int64_t batches)
+    : site_(site), comm_(&comm), batches_(batches), first_(part_of(comm, kGroups).begin) {
   groups_ = part_of(comm, kGroups).end - first_;
-  if (groups_ > 0) open_ = std::make_unique<HessianStore>(queue);
+  if (groups_ > 0) open_ = std::make_unique<HessianStore>(site);
 }
 
 int SharedHessians::workers(const Communicator& comm) {
@@ -59,7 +59,7 @@ void SharedHessians::close_group() {
     stack_.pop_back();
   }
   ++closed_;
-  open_ = closed_ < groups_ ? std::make_unique<HessianStore>(*queue_) : nullptr;
+  open_ = closed_ < groups_ ? std::make_unique<HessianStore>(site_) : nullptr;
 }
 
 HessianStore& SharedHessians::store_for(int64_t batch) {
@@ -70,14 +70,14 @@ HessianStore& SharedHessians::store_for(int64_t batch) {
 
 HessianStore SharedHessians::finish(std::vector<std::string>& problems) {
   while (closed_ < groups_) close_group();
-  HessianStore whole = exchange(stack_.empty() ? HessianStore(*queue_) : std::move(stack_.front()));
+  HessianStore whole = exchange(stack_.empty() ? HessianStore(site_) : std::move(stack_.front()));
   problems = whole.finish();
   return whole;
 }
 
 HessianStore SharedHessians::exchange(HessianStore mine) {
   if (comm_->size() == 1) return mine;
-  HessianStore out(*queue_);
+  HessianStore out(site_);
   double batches = mine.batches();
   comm_->all_reduce({&batches, 1});  // whole numbers: exact in any order
   out.set_batches(batches);

@@ -11,7 +11,7 @@ namespace fairway {
 
 class SharedHessians {
  public:
-  SharedHessians(Queue& queue, Communicator& comm, int64_t batches);
+  SharedHessians(OpSite site, Communicator& comm, int64_t batches);
 
   bool mine(int64_t batch) const;
   bool ends_group(int64_t batch) const;    // no later batch is added to its store
@@ -31,7 +31,7 @@ class SharedHessians {
   void close_group();
   HessianStore exchange(HessianStore mine);
 
-  Queue* queue_;
+  OpSite site_;
   Communicator* comm_;
   int64_t batches_, first_, groups_;  // this rank's groups
   int64_t closed_ = 0;                // of them

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "tensor/tensor.h"
+#include "tensor/queue.h"
 
 namespace fairway {
 
@@ -59,15 +59,15 @@ class Communicator {
   // Ends every rank with this exit status. The first to fail prints the sentence; nothing is printed twice.
   [[noreturn]] virtual void end_all(const std::string& sentence, int status) = 0;
 
-  // Device tensors are made and read in the order of this queue (a cudaStream_t).
-  virtual void follow(void* stream) { stream_ = stream; }
+  // Device tensors are made and read in the order of this queue.
+  virtual void follow(const Queue& queue) { queue_ = &queue; }
 
   const CommCounters& counters() const { return counters_; }
   void count_again(const CommCounters& more) { counters_.add(more); }  // of a graph that ran once more
   void name_next(std::string name) { next_name_ = std::move(name); }   // of the next exchange, in a timeline
 
  protected:
-  void* stream() const { return stream_; }
+  const Queue* followed() const { return queue_; }  // null before follow()
   std::string take_name(const char* kind);
 
  private:
@@ -80,7 +80,7 @@ class Communicator {
   virtual void do_wait(Request request) = 0;
 
   CommCounters counters_;
-  void* stream_ = nullptr;
+  const Queue* queue_ = nullptr;
   std::string next_name_;
 };
 

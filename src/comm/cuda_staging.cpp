@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "comm/device_staging.h"
+#include "tensor/cuda_queue.h"
 
 namespace fairway {
 namespace {
@@ -35,19 +36,18 @@ Tensor DeviceStaging::host_of(const Tensor& device) {
   return make_view(place, device.spec);
 }
 
-Tensor DeviceStaging::bring(const Tensor& device, void* stream) {
+Tensor DeviceStaging::bring(const Tensor& device, const Queue& queue) {
   const Tensor host = host_of(device);
-  const auto queue = static_cast<cudaStream_t>(stream);
-  check_copy(cudaMemcpyAsync(host.data, device.data, host.spec.bytes(), cudaMemcpyDeviceToHost, queue), "cudaMemcpyAsync");
-  check_copy(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+  const cudaStream_t stream = cuda::stream_of(queue);
+  check_copy(cudaMemcpyAsync(host.data, device.data, host.spec.bytes(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+  check_copy(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   return host;
 }
 
-void DeviceStaging::put(const Tensor& device, void* stream) {
+void DeviceStaging::put(const Tensor& device, const Queue& queue) {
   const Tensor host = host_of(device);
-  check_copy(
-      cudaMemcpyAsync(device.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, static_cast<cudaStream_t>(stream)),
-      "cudaMemcpyAsync");
+  check_copy(cudaMemcpyAsync(device.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, cuda::stream_of(queue)),
+             "cudaMemcpyAsync");
 }
 
 }  // namespace fairway

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "tensor/tensor.h"
+#include "tensor/queue.h"
 
 namespace fairway {
 
@@ -15,10 +15,10 @@ class DeviceStaging {
   DeviceStaging(const DeviceStaging&) = delete;
   DeviceStaging& operator=(const DeviceStaging&) = delete;
 
-  // The host twin of a device tensor: one for each address and size, kept for ever. `stream` is a cudaStream_t.
+  // The host twin of a device tensor: one for each address and size, kept for ever.
   Tensor host_of(const Tensor& device);
-  Tensor bring(const Tensor& device, void* stream);  // the twin, filled after all work in the stream; ready on return
-  void put(const Tensor& device, void* stream);      // from its twin, in the stream's order
+  Tensor bring(const Tensor& device, const Queue& queue);  // the twin, filled after all work in the queue; ready on return
+  void put(const Tensor& device, const Queue& queue);      // from its twin, in the queue's order
 
  private:
   struct Twins;

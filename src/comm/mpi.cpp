@@ -173,7 +173,7 @@ MpiRanks::Flight& MpiRanks::begin(const char* kind, Request& id) {
 }
 
 Tensor MpiRanks::outgoing(const Tensor& tensor) {
-  return tensor.device == Device::cpu ? tensor : staging_.bring(tensor, stream());
+  return tensor.device == Device::cpu ? tensor : staging_.bring(tensor, *followed());
 }
 
 Tensor MpiRanks::incoming(const Tensor& tensor, Flight& flight) {
@@ -209,7 +209,7 @@ void MpiRanks::do_wait(Request request) {
   const TimelineRange waiting("wait for ranks");
   Flight& flight = flights_[request];
   poll(flight.request);
-  if (flight.arrives) staging_.put(flight.arrives, stream());
+  if (flight.arrives) staging_.put(flight.arrives, *followed());
   flight.used = false;
   if (Timeline* timeline = Timeline::active(); timeline != nullptr && flight.begun > 0)
     timeline->add(flight.name, Lane::network, flight.begun, Timeline::now());

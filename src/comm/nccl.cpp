@@ -13,6 +13,7 @@
 #include "comm/nccl_library.h"
 #include "comm/nccl_start.h"
 #include "comm/rendezvous.h"
+#include "tensor/cuda_queue.h"
 #include "tensor/cuda_spans.h"
 
 namespace fairway {
@@ -49,6 +50,8 @@ class NcclRanks final : public Communicator {
   void check(ncclResult_t status, const char* what) const {
     if (status != ncclSuccess) throw WorkError(std::string(what) + " failed: " + nccl_.error_string(status));
   }
+  // Before anything is followed the host has waited for whatever was written: the default stream will do.
+  cudaStream_t followed_stream() const { return followed() == nullptr ? nullptr : cuda::stream_of(*followed()); }
   Request fork(const char* kind);  // the ranks' stream now follows the queue
   Request land(Request request);   // all that was sent belongs to the request
   void swap(const std::byte* from, size_t from_step, std::byte* to, size_t bytes);
@@ -145,7 +148,7 @@ void NcclRanks::do_all_reduce(std::span<double> values) {
 }
 
 Communicator::Request NcclRanks::fork(const char* kind) {
-  fairway::check(cudaEventRecord(forked_, static_cast<cudaStream_t>(stream())), "cudaEventRecord");
+  fairway::check(cudaEventRecord(forked_, followed_stream()), "cudaEventRecord");
   fairway::check(cudaStreamWaitEvent(stream_, forked_, 0), "cudaStreamWaitEvent");
   spans_.begin(take_name(kind), stream_);
   Request id = 0;
@@ -168,7 +171,7 @@ void NcclRanks::do_wait(Request request) {
   ncclResult_t state = ncclSuccess;
   check(nccl_.async_error(comm_, &state), "ncclCommGetAsyncError");
   if (state != ncclInProgress) check(state, "an exchange between ranks");
-  fairway::check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream()), flight.landed, 0), "cudaStreamWaitEvent");
+  fairway::check(cudaStreamWaitEvent(followed_stream(), flight.landed, 0), "cudaStreamWaitEvent");
 }
 
 // To rank q goes what lies q·from_step bytes behind `from`; what came from q lies q·bytes behind `to`.

@@ -12,7 +12,7 @@ Tensor DeviceStaging::host_of(const Tensor& device) {
   FAIRWAY_ASSERT(device.device == Device::cpu, "a tensor on a device in a build without CUDA");
   return device;
 }
-Tensor DeviceStaging::bring(const Tensor& device, void*) { return host_of(device); }
-void DeviceStaging::put(const Tensor& device, void*) { host_of(device); }
+Tensor DeviceStaging::bring(const Tensor& device, const Queue&) { return host_of(device); }
+void DeviceStaging::put(const Tensor& device, const Queue&) { host_of(device); }
 
 }  // namespace fairway

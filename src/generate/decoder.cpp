@@ -29,17 +29,11 @@ Decoder::Decoder(const Recipe& recipe, const ParamStore& params, int64_t rows, i
     : rows_(rows),
       length_(length),
       executor_(&executor),
-      memory_("decoder", small_bytes(recipe, rows, length, drawing.has_value())),
-      caches_("caches",
-              static_cast<size_t>(rows) * cache_bytes(recipe, length, stage) +
-                  2 * kArenaAlignment * layer_order(recipe.model, stage.looped).layers.size(),
-              Arena::Filled::by_programs) {
+      memory_("decoder", small_bytes(recipe, rows, length, drawing.has_value())) {
   const ModelRecipe& m = recipe.model;
   const int64_t blocks = whole_blocks(length), heads = rows * m.kv_heads;
-  for (size_t pass = 0; pass < layer_order(m, stage.looped).layers.size(); ++pass) {
-    decode_.keys.push_back(caches_.make("keys", {{heads, blocks, m.head_dim(), kCacheKeys}, DType::f32}));
-    decode_.values.push_back(caches_.make("values", {{heads, blocks * kCacheKeys, m.head_dim()}, DType::f32}));
-  }
+  decode_.keys = {{heads, blocks, m.head_dim(), kCacheKeys}, DType::f32};
+  decode_.values = {{heads, blocks * kCacheKeys, m.head_dim()}, DType::f32};
   make_inputs(recipe, drawing.has_value());
   Tape tape;
   outputs_ = build_model(tape, recipe, params, inputs_, stage);
@@ -51,7 +45,7 @@ Decoder::Decoder(const Recipe& recipe, const ParamStore& params, int64_t rows, i
                tape.input("position", decode_.position), tape.input("window", decode_.window), tape.input("pick", decode_.pick),
                tape.input("tokens", inputs_.tokens), tape.input("all positions", rope_), tape.input("rope", inputs_.rope)});
   }
-  program_ = std::make_unique<BoundProgram>(std::move(tape).finish());
+  session_ = executor.open(std::move(tape).finish());
 }
 
 void Decoder::make_inputs(const Recipe& recipe, bool drawing) {
@@ -91,14 +85,14 @@ void Decoder::put_inputs(std::span<const int32_t> tokens) {
   *decode_.position.as<int32_t>() = static_cast<int32_t>(position_);
   if (inputs_.rope.numel() > 0) std::memcpy(inputs_.rope.data, rope_.slice(position_).data, inputs_.rope.spec.bytes());
   for (const Tensor& input : {inputs_.tokens, decode_.window, decode_.pick, decode_.position, inputs_.rope})
-    executor_->to_device(input);
+    executor_->upload(input);
 }
 
 void Decoder::step(std::span<const int32_t> tokens) {
   FAIRWAY_ASSERT(!draws(), "a decoder that draws its tokens takes none");
   put_inputs(tokens);
-  executor_->run(*program_);
-  executor_->fetch(*program_, outputs_.logits.id);
+  session_->run();
+  session_->fetch(outputs_.logits.id);
   ++position_;
 }
 
@@ -108,23 +102,23 @@ void Decoder::begin_text(std::span<const int32_t> first, std::span<const double>
   std::copy(chances.begin(), chances.end(), chances_.as<double>());
   for (int64_t row = 0; row < rows_; ++row) text_.as<int32_t>()[row * length_] = first[static_cast<size_t>(row)];
   put_inputs(first);
-  for (const Tensor& input : {chances_, text_}) executor_->to_device(input);
+  for (const Tensor& input : {chances_, text_}) executor_->upload(input);
   position_ = 1;
 }
 
 void Decoder::draw_next() {
   FAIRWAY_ASSERT(draws() && position_ > 0 && position_ < length_, "text that has not begun, or is full");
-  executor_->run(*program_);
+  session_->run();
   ++position_;
 }
 
 std::span<const int32_t> Decoder::text() {
-  executor_->to_host(text_);
+  executor_->download(text_);
   return {text_.as<int32_t>(), static_cast<size_t>(text_.numel())};
 }
 
 std::span<const float> Decoder::logits(int64_t row) const {
-  const Tensor logits = program_->tensor(outputs_.logits.id).slice(row);
+  const Tensor logits = session_->fetched(outputs_.logits.id).slice(row);
   return {logits.as<float>(), static_cast<size_t>(logits.numel())};
 }
 

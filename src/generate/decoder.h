@@ -48,13 +48,13 @@ class Decoder {
 
   int64_t rows_, length_, position_ = 0;
   Executor* executor_;
-  Arena memory_, caches_;
+  Arena memory_;
   Tensor rope_;            // (T, R), every position
   Tensor chances_, text_;  // f64 and i32 (rows, length), only with Drawing
   DecodeInputs decode_;
   ModelInputs inputs_;
   ModelOutputs outputs_;
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<Session> session_;
 };
 
 }  // namespace fairway

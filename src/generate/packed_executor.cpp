@@ -20,7 +20,7 @@ struct PackedExecutor::Phases {
 // Turns calls into phases; those without packed weights go to the CPU backend as they are.
 class PackedExecutor::Compiler {
  public:
-  Compiler(PackedExecutor& executor, Phases& out) : executor_(executor), out_(out) {}
+  Compiler(PackedExecutor& executor, const Program& program, Phases& out) : executor_(executor), program_(program), out_(out) {}
 
   void operator()(const BoundCall& call) {
     FAIRWAY_ASSERT(!call.call->backward, "packed weights are for decoding");
@@ -29,7 +29,9 @@ class PackedExecutor::Compiler {
 
  private:
   template <class Op>
-  void add(const Op&, const BoundCall& call) {
+  void add(const Op& op, const BoundCall& call) {
+    for (const Tensor& in : call.in)
+      FAIRWAY_ASSERT(!in || in.data != nullptr, "[" + std::string(op_name(op)) + "] takes packed weights one row at a time");
     alone([&floats = *executor_.floats_, &call](const PhaseShare&) { floats.run_call(call); });
   }
   void add(const AttentionCached& op, const BoundCall& call) {
@@ -38,7 +40,7 @@ class PackedExecutor::Compiler {
   }
   void add(const Embed& op, const BoundCall& call) {
     const Forward<Embed> forward = args<Embed>(call);
-    const PackedMatrix* table = find(forward.in.table);
+    const PackedMatrix* table = find(call, &Embed::In::table);
     if (table == nullptr) return add<Embed>(op, call);
     alone([=](const PhaseShare&) { packed::embed(forward, *table); });
   }
@@ -48,26 +50,27 @@ class PackedExecutor::Compiler {
   }
   void add(const QkvProject& op, const BoundCall& call) {
     const Forward<QkvProject> forward = args<QkvProject>(call);
-    const packed::Qkv weights{find(forward.in.weight_q), find(forward.in.weight_k), find(forward.in.weight_v)};
+    const packed::Qkv weights{find(call, &QkvProject::In::weight_q), find(call, &QkvProject::In::weight_k),
+                              find(call, &QkvProject::In::weight_v)};
     if (!weights.q || !weights.k || !weights.v || !one_row(forward.in.x)) return add<QkvProject>(op, call);
     shared([=](const PhaseShare& share) { packed::project(forward, weights, share); });
   }
   void add(const ProjectResidual& op, const BoundCall& call) {
     const Forward<ProjectResidual> forward = args<ProjectResidual>(call);
-    const PackedMatrix* weight = find(forward.in.weight);
+    const PackedMatrix* weight = find(call, &ProjectResidual::In::weight);
     if (weight == nullptr || !one_row(forward.in.h)) return add<ProjectResidual>(op, call);
     shared([=](const PhaseShare& share) { packed::project_residual(forward, *weight, share); });
   }
   void add(const Mlp& op, const BoundCall& call) {
     const Forward<Mlp> forward = args<Mlp>(call);
-    const PackedMatrix *up = find(forward.in.up), *down = find(forward.in.down);
+    const PackedMatrix *up = find(call, &Mlp::In::up), *down = find(call, &Mlp::In::down);
     if (up == nullptr || down == nullptr || !one_row(forward.in.m)) return add<Mlp>(op, call);
     shared([=](const PhaseShare& share) { packed::mlp_up(forward, *up, share); });
     shared([=](const PhaseShare& share) { packed::mlp_down(forward, *down, share); });
   }
   void add(const SoftcapCrossEntropy& op, const BoundCall& call) {
     const Forward<SoftcapCrossEntropy> forward = args<SoftcapCrossEntropy>(call);
-    const PackedMatrix* table = find(forward.in.table);
+    const PackedMatrix* table = find(call, &SoftcapCrossEntropy::In::table);
     if (table == nullptr || !one_row(forward.in.x)) return add<SoftcapCrossEntropy>(op, call);
     shared([=](const PhaseShare& share) { packed::head(op, forward, *table, share); });
   }
@@ -77,44 +80,51 @@ class PackedExecutor::Compiler {
     return {to_args<typename Op::In>(call.in), to_args<typename Op::Out>(call.out), to_args<typename Op::Saved>(call.saved),
             call.workspace, &executor_.alone_};
   }
-  const PackedMatrix* find(const Tensor& weight) const { return executor_.weights_->find(weight); }
+  template <class In>
+  const PackedMatrix* find(const BoundCall& call, Tensor In::*weight) const {
+    const Slot* slot = program_.slot_of(call.call->in[argument(weight)]);
+    return slot == nullptr || slot->kind != Slot::Kind::parameter ? nullptr : executor_.weights_->find(slot->param);
+  }
   static bool one_row(const Tensor& x) { return x.rows() == 1; }
   void alone(std::function<void(const PhaseShare&)> work) { out_.list.push_back({std::move(work), false}); }
   void shared(std::function<void(const PhaseShare&)> work) { out_.list.push_back({std::move(work), true}); }
 
   PackedExecutor& executor_;
+  const Program& program_;
   Phases& out_;
 };
 
 PackedExecutor::PackedExecutor(const PackedWeights& weights, Queue& queue)
-    : weights_(&weights),
-      queue_(&queue),
+    : Executor(queue),
+      weights_(&weights),
       floats_(make_executor(Backend::cpu, alone_)),
       barrier_(queue.pool().threads()),
       digits_(static_cast<size_t>(queue.pool().threads()), cpu::DigitVector(weights.most_cols())) {}
 
 PackedExecutor::~PackedExecutor() = default;
 
-void PackedExecutor::run_call(const BoundCall& call) {
-  Phases phases;
-  Compiler compile(*this, phases);
-  compile(call);
-  walk_together(phases);
-}
-
-void PackedExecutor::run(const BoundProgram& program) {
-  if (!program.device_copy()) {  // made once, and freed with the program
-    auto phases = std::make_shared<Phases>();
-    Compiler compile(*this, *phases);
-    for (const BoundCall& call : program.calls()) compile(call);
-    program.device_copy() = std::move(phases);
+// Phases are made when the program is opened. Call by call it cannot run, since they span calls.
+class PackedExecutor::PackedSession final : public HostSession {
+ public:
+  PackedSession(Recording recording, Arena* activations, PackedExecutor& executor)
+      : HostSession(std::move(recording), activations, executor), executor_(&executor) {
+    Compiler compile(executor, program(), phases_);
+    for (const BoundCall& call : calls()) compile(call);
   }
-  walk_together(*static_cast<const Phases*>(program.device_copy().get()));
+  void run() override { executor_->walk_together(phases_); }
+
+ private:
+  PackedExecutor* executor_;
+  Phases phases_;
+};
+
+std::unique_ptr<Session> PackedExecutor::open(Recording recording, Arena* activations) {
+  return std::make_unique<PackedSession>(std::move(recording), activations, *this);
 }
 
 // Items of the loop wait for each other at the barrier, so each is taken by a thread of its own.
 void PackedExecutor::walk_together(const Phases& phases) {
-  queue_->pool().parallel_for(queue_->pool().threads(), [&](int64_t rank) { walk(phases, static_cast<int>(rank)); });
+  queue().pool().parallel_for(queue().pool().threads(), [&](int64_t rank) { walk(phases, static_cast<int>(rank)); });
   if (!failed_.exchange(false)) return;
   telling_.clear();
   std::rethrow_exception(std::exchange(error_, nullptr));
@@ -122,7 +132,7 @@ void PackedExecutor::walk_together(const Phases& phases) {
 
 // A thread that fails goes on to the barriers, where the others wait for it.
 void PackedExecutor::walk(const Phases& phases, int rank) {
-  const PhaseShare share{rank, queue_->pool().threads(), digits_[static_cast<size_t>(rank)]};
+  const PhaseShare share{rank, queue().pool().threads(), digits_[static_cast<size_t>(rank)]};
   for (size_t i = 0; i < phases.list.size(); ++i) {
     const Phase& phase = phases.list[i];
     if ((phase.shared || rank == 0) && !failed_.load(std::memory_order_relaxed)) {

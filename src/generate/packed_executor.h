@@ -6,31 +6,31 @@
 
 #include <exception>
 
-#include "autograd/executor.h"
+#include "autograd/host_executor.h"
 #include "generate/packed_weights.h"
 #include "generate/spin_barrier.h"
 
 namespace fairway {
 
-class PackedExecutor : public Executor {
+class PackedExecutor final : public Executor {
  public:
   PackedExecutor(const PackedWeights& weights, Queue& queue);  // both must outlive it
   ~PackedExecutor() override;
 
   Backend backend() const override { return Backend::cpu; }
-  void run(const BoundProgram& program) override;
-  void run_call(const BoundCall& call) override;
+  std::unique_ptr<Session> open(Recording recording, Arena* activations) override;
+  void run_call(const BoundCall& call) override { floats_->run_call(call); }  // on host memory: nothing of it is packed
 
  private:
   struct Phase;
   struct Phases;
   class Compiler;
+  class PackedSession;
   void walk_together(const Phases& phases);
   void walk(const Phases& phases, int rank);
   void keep_error();
 
   const PackedWeights* weights_;
-  Queue* queue_;
   Queue alone_{1};
   std::unique_ptr<Executor> floats_;  // on one thread
   SpinBarrier barrier_;

@@ -1,6 +1,7 @@
 #include "generate/packed_weights.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/half.h"
@@ -10,7 +11,8 @@ namespace fairway {
 namespace {
 
 bool packs(const QuantizedTensor& t) {
-  const bool product = t.bank.starts_with("bank.") || t.bank == "embed.token";
+  // The model reads matrices of banks one by one.
+  const bool product = t.bank.starts_with("bank.") ? t.slice >= 0 : t.bank == "embed.token";
   return product && t.coding == TensorCoding::integer_rows && t.cols <= cpu::kMostPackedCols;
 }
 
@@ -24,6 +26,16 @@ size_t packed_size(const QuantizedModel& model) {
     bytes += align_up(static_cast<size_t>(scales_of(t)) * sizeof(float));
   }
   return bytes;
+}
+
+// Banks of which every matrix is packed.
+std::set<std::string> packed_banks(const QuantizedModel& model) {
+  std::set<std::string> banks;
+  for (const QuantizedTensor& t : model.tensors)
+    if (packs(t)) banks.insert(t.bank);
+  for (const QuantizedTensor& t : model.tensors)
+    if (!packs(t)) banks.erase(t.bank);
+  return banks;
 }
 
 float* floats_of(const ParamStore& params, const QuantizedTensor& t) {
@@ -47,10 +59,10 @@ std::vector<float> factor_b(const LowRankCorrection& c) {
 }  // namespace
 
 PackedWeights::PackedWeights(const QuantizedModel& model)
-    : params_(parameter_table(model.model), ParamStore::Gradients::none), packed_("packed weights", packed_size(model)) {
+    : params_(parameter_table(model.model), packed_banks(model)), packed_("packed weights", packed_size(model)) {
   for (const QuantizedTensor& t : model.tensors) {
     if (!packs(t)) continue;
-    PackedMatrix& matrix = matrices_[reinterpret_cast<const std::byte*>(floats_of(params_, t))];
+    PackedMatrix& matrix = matrices_[slot_of(t)];
     const auto bytes = static_cast<int64_t>(cpu::packed_bytes(cpu::packed_form(t.bits), t.rows, t.cols));
     matrix.rows = {.rows = t.rows, .cols = t.cols};
     matrix.rows.data = packed_.make(t.bank, {{bytes}, DType::u8}).as<uint8_t>();
@@ -66,7 +78,7 @@ PackedWeights::PackedWeights(const QuantizedModel& model, ThreadPool& pool) : Pa
 }
 
 void PackedWeights::lay_out(const QuantizedTensor& t) {
-  const auto at = matrices_.find(reinterpret_cast<const std::byte*>(floats_of(params_, t)));
+  const auto at = matrices_.find(slot_of(t));
   if (at == matrices_.end()) return;
   cpu::PackedRows& rows = at->second.rows;
   const float* scale = rows.scale;
@@ -90,7 +102,7 @@ void PackedWeights::take(QuantizedTensor& t) {
 void PackedWeights::finish(const QuantizedModel& model, ThreadPool& pool) {
   std::vector<const QuantizedTensor*> floats;
   for (const QuantizedTensor& t : model.tensors) {
-    const auto at = matrices_.find(reinterpret_cast<const std::byte*>(floats_of(params_, t)));
+    const auto at = matrices_.find(slot_of(t));
     if (at == matrices_.end()) {
       floats.push_back(&t);
       continue;
@@ -108,8 +120,10 @@ void PackedWeights::finish(const QuantizedModel& model, ThreadPool& pool) {
   });
 }
 
-const PackedMatrix* PackedWeights::find(const Tensor& weight) const {
-  const auto at = matrices_.find(weight.data);
+ParamSlot PackedWeights::slot_of(const QuantizedTensor& t) const { return {params_.bank(t.bank).number, t.slice}; }
+
+const PackedMatrix* PackedWeights::find(const ParamSlot& weight) const {
+  const auto at = matrices_.find(weight);
   return at == matrices_.end() ? nullptr : &at->second;
 }
 

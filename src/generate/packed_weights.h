@@ -1,10 +1,11 @@
 // A quantized model's weights as generation uses them: the large matrices stay integers with a scale per row, in the tiles of
 // ops/cpu/packed_rows.h; everything else becomes floats. The model is still recorded over a ParamStore, so there is one
-// definition of it: a matrix that is packed is known by the address its floats would have, and those are never touched.
+// definition of it: a matrix that is packed is known by its slot, and a bank of which all is packed has no floats.
 #pragma once
 
 #include <map>
 
+#include "autograd/program.h"
 #include "base/thread_pool.h"
 #include "ops/cpu/packed_rows.h"
 #include "params/param_store.h"
@@ -31,17 +32,18 @@ class PackedWeights {
   void finish(const QuantizedModel& model, ThreadPool& pool);
 
   const ParamStore& params() const { return params_; }
-  const PackedMatrix* find(const Tensor& weight) const;  // null: its floats are in params()
-  size_t bytes() const;                                  // of all packed matrices, each read once for a token
-  int64_t most_cols() const { return most_cols_; }       // of a packed matrix
+  const PackedMatrix* find(const ParamSlot& weight) const;  // null: its floats are in params()
+  size_t bytes() const;                                     // of all packed matrices, each read once for a token
+  int64_t most_cols() const { return most_cols_; }          // of a packed matrix
 
  private:
   void lay_out(const QuantizedTensor& tensor);
+  ParamSlot slot_of(const QuantizedTensor& tensor) const;
 
   ParamStore params_;
   Arena packed_;
   int64_t most_cols_ = 0;
-  std::map<const std::byte*, PackedMatrix> matrices_;
+  std::map<ParamSlot, PackedMatrix> matrices_;
   std::vector<std::vector<float>> corrections_;
 };
 

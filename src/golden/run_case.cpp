@@ -109,10 +109,10 @@ CaseResult compare_once(const Safetensors& file, Executor& executor) {
   Tape tape;
   const ModelOutputs outputs = build_model(tape, recipe, params, inputs.model, stage);
   const Var gradient = tape.input("loss gradient", inputs.model.loss_gradient);
-  const BoundProgram program(std::move(tape).finish(outputs.loss, gradient));
-  executor.run(program, StateWatcher(file, result));
-  result.loss = static_cast<double>(*executor.fetch(program, outputs.loss.id).as<float>());
-  executor.to_host(params.flat_grads());
+  const std::unique_ptr<Session> session = executor.open(std::move(tape).finish(outputs.loss, gradient));
+  session->run(StateWatcher(file, result));
+  result.loss = static_cast<double>(*session->fetch(outputs.loss.id).as<float>());
+  executor.download(params.flat_grads());
   result.loss_error = relative_error(result.loss, result.loss_expected);
   compare_gradients(file, params, result);
   return result;

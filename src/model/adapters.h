@@ -13,6 +13,9 @@ namespace fairway {
 // (in, r) for q, k, v and head, whose product with b is a matrix, and (r, in) for o and mlp, which multiply activations.
 std::vector<ParamInfo> adapter_table(const ModelRecipe& model, bool looped, int64_t rank);
 
+// Programs number the adapters' banks from here on, behind those of the model.
+inline constexpr int32_t kAdapterBanks = 256;
+
 struct AdapterInputs {
   const ParamStore* params = nullptr;
   Tensor width_scale;  // (D), all s = alpha/r

@@ -16,14 +16,13 @@ BuildContext::BuildContext(Tape& tape, const Recipe& recipe, const ParamStore& p
 
 Var BuildContext::param(std::string_view name) {
   const ParamBank& bank = params_->bank(name);
-  return bank.grad ? tape_->param(name, bank.value, bank.grad) : tape_->input(name, bank.value);
+  return tape_->param({bank.number}, name, bank.value, bank.grad);
 }
 
 Var BuildContext::param(std::string_view name, int64_t index) {
   const ParamBank& bank = params_->bank(name);
   const std::string label = std::string(name) + "[" + std::to_string(index) + "]";
-  const Tensor value = bank.value.slice(index);
-  return bank.grad ? tape_->param(label, value, bank.grad.slice(index)) : tape_->input(label, value);
+  return tape_->param({bank.number, index}, label, bank.value.slice(index), bank.grad ? bank.grad.slice(index) : Tensor{});
 }
 
 // The quantizer's own grid (src/quant: grid_setting, sdclip_scales, percentile_scales), less what a row alone cannot know: a
@@ -58,9 +57,10 @@ void BuildContext::begin_pass(int64_t pass, bool last) {
 Var BuildContext::adapter(std::string_view site, const char* factor) {
   const std::string name = "lora." + std::string(site) + factor;
   const ParamBank& bank = inputs_->adapters->params->bank(name);
-  if (bank.value.spec.shape.rank == 2) return tape_->param(name, bank.value, bank.grad);
-  return tape_->param(name + "[" + std::to_string(adapter_pass_) + "]", bank.value.slice(adapter_pass_),
-                      bank.grad.slice(adapter_pass_));
+  const int32_t number = kAdapterBanks + bank.number;
+  if (bank.value.spec.shape.rank == 2) return tape_->param({number}, name, bank.value, bank.grad);
+  return tape_->param({number, adapter_pass_}, name + "[" + std::to_string(adapter_pass_) + "]",
+                      bank.value.slice(adapter_pass_), bank.grad.slice(adapter_pass_));
 }
 
 Var BuildContext::adapted(Var weight, std::string_view site) {

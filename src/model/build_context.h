@@ -27,8 +27,6 @@ class BuildContext {
   Var adapted(Var weight, std::string_view site);
   Var adapted(Var x, Var n, Var scale, std::string_view site);
 
-  int64_t next_pass() { return pass_++; }  // counts passes over layers, in execution order
-
   Var tokens, targets, segment_start, rope;
   Var x0;           // the stream after the embedding, mixed into every block
   Var value_embed;  // (M, K·E), shared by the layers that use it
@@ -41,7 +39,6 @@ class BuildContext {
   const ParamStore* params_;
   const ModelInputs* inputs_;
   ModelStage stage_;
-  int64_t pass_ = 0;
   Var head_rows_;
   bool narrowed_ = false;
   int64_t adapter_pass_ = 0;

@@ -24,10 +24,10 @@ inline constexpr int64_t kEmbedWindow = 3;
 // What the decoding form needs besides: each run takes one new token of each of B rows, all at the same position, and attends
 // to the keys and values that earlier runs left. The new token of row b is window[pick[b]].
 struct DecodeInputs {
-  Tensor window;                     // i32 (B·kEmbedWindow): the last tokens of each row in order, then anything
-  Tensor pick;                       // i32 (B): kEmbedWindow·b + the new token's place in its row's window
-  Tensor position;                   // i32 (1)
-  std::vector<Tensor> keys, values;  // one pair for each pass over a layer, shaped as AttentionCached has them
+  Tensor window;      // i32 (B·kEmbedWindow): the last tokens of each row in order, then anything
+  Tensor pick;        // i32 (B): kEmbedWindow·b + the new token's place in its row's window
+  Tensor position;    // i32 (1)
+  Spec keys, values;  // of each pass over a layer, as AttentionCached has them: state of the session
 };
 
 // Fixed memory that the program reads; filled before each run.

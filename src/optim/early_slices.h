@@ -19,12 +19,12 @@ class EarlySlices {
     const ShardedBank* place = nullptr;
     Tensor received;  // n pieces of a shard each
   };
-  EarlySlices(std::vector<Bank> banks, Communicator& comm);
+  EarlySlices(std::vector<Bank> banks, Executor& executor, Communicator& comm);
 
   // Runs a program that adds to the gradients; matrices set out on the way.
-  void run(Executor& executor, const BoundProgram& program);
-  void start_rest(Executor& executor);  // those that have not set out, in order
-  void wait_for(size_t bank);           // until its matrices have come
+  void run(Session& passes);
+  void start_rest();           // those that have not set out, in order
+  void wait_for(size_t bank);  // until its matrices have come
 
   // For each call the matrices whose gradients are final after it, counted over all banks in order.
   std::vector<std::vector<size_t>> finished_by(const Program& program) const;
@@ -36,13 +36,14 @@ class EarlySlices {
     Communicator::Request request = 0;
     bool started = false;
   };
-  void start(Slice& slice, Executor& executor);
+  void start(Slice& slice);
   Tensor gradient_of(const Slice& slice) const;
 
   std::vector<Bank> banks_;
+  Executor* executor_;
   Communicator* comm_;
   std::vector<Slice> slices_;
-  std::map<const BoundProgram*, std::vector<std::vector<size_t>>> schedules_;
+  std::map<const Session*, std::vector<std::vector<size_t>>> schedules_;
 };
 
 }  // namespace fairway

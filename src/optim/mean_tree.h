@@ -23,19 +23,19 @@ class MeanTree {
     Tensor clip;
     double factor = 1;
   };
-  MeanTree(const Leaf& leaf, int64_t leaves);
+  MeanTree(const Leaf& leaf, int64_t leaves, Executor& executor);
 
-  void add(Executor& executor, int64_t leaf);  // leaves in order; after the last one mean() is ready
+  void add(int64_t leaf);  // leaves in order; after the last one mean() is ready
   Tensor mean() const { return slots_.front(); }
 
  private:
-  void carry(Executor& executor);
+  void carry();
 
   int64_t leaves_;
   Arena arena_;
   std::vector<Tensor> slots_;
-  std::vector<std::unique_ptr<BoundProgram>> put_;  // gradient into slot i
-  std::vector<std::unique_ptr<BoundProgram>> add_;  // slot i += slot i+1
+  std::vector<std::unique_ptr<Session>> put_;  // gradient into slot i
+  std::vector<std::unique_ptr<Session>> add_;  // slot i += slot i+1
   size_t height_ = 0;
 };
 

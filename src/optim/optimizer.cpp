@@ -30,8 +30,9 @@ int64_t emulated_share(int64_t world, int64_t processes) {
                    " ranks evenly in powers of two; start " + fitting + " of them");
 }
 
-Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm, Start start)
+Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Executor& executor, Communicator& comm, Start start)
     : params_(&params),
+      executor_(&executor),
       comm_(&comm),
       world_(recipe.train.emulated_world),
       local_ranks_(emulated_share(world_, comm.size())),
@@ -45,14 +46,14 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicato
   Tape zero;
   zero.scope("zero gradients");
   zero.call(Fill{}, {zero.input("gradients", params.flat_grads())});
-  zero_ = std::make_unique<BoundProgram>(std::move(zero).finish());
-  clip_program_ = std::make_unique<BoundProgram>(record_clip());
+  zero_ = executor.open(std::move(zero).finish());
+  clip_session_ = executor.open(record_clip());
   MeanTree::Leaf leaf{.clip = clip_, .factor = 1.0 / static_cast<double>(world_)};
   if (!comm.shares_updates()) {
     leaf.sources = {{params.flat_grads(), 0}};
     leaf.elements = params.flat_grads().numel();
-    if (world_ > 1) mean_ = std::make_unique<MeanTree>(leaf, world_);
-    update_ = std::make_unique<BoundProgram>(record_update(recipe));
+    if (world_ > 1) mean_ = std::make_unique<MeanTree>(leaf, world_, executor);
+    update_ = executor.open(record_update(recipe));
     return;
   }
   layout_ = gradient_layout(recipe, params, comm.size());
@@ -62,9 +63,9 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Communicato
   }
   for (const Place& place : layout_.replicated) leaf.sources.push_back({place.bank->grad, place.offset});
   leaf.elements = layout_.elements;
-  mean_ = std::make_unique<MeanTree>(leaf, local_ranks_);
+  mean_ = std::make_unique<MeanTree>(leaf, local_ranks_, executor);
   const ShardedUpdate::Gradients gradients{mean_->mean(), early ? clip_ : Tensor{}, leaf.factor};
-  sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, gradients, comm, UpdateInputs{scalars_, {}});
+  sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, gradients, executor, comm, UpdateInputs{scalars_, {}});
 }
 
 void Optimizer::make_state() {
@@ -79,28 +80,27 @@ void Optimizer::make_state() {
     }
     parts_.push_back(part);
   }
-  flat_state_ = make_view(state_.base(), {{static_cast<int64_t>(state_.used() / size_of(DType::f32))}, DType::f32});
+  flat_state_ = state_.all(DType::f32);
 }
 
-Program Optimizer::record_clip() const {
+Recording Optimizer::record_clip() {
   Tape tape;
   tape.scope("clip");
   const Var totals = tape.input("squared norm", totals_);
   tape.call(SumSquares{.slot = 0}, {tape.input("gradients", params_->flat_grads()), totals});
-  tape.call(ClipCoefficient{.max_norm = clip_norm_}, {totals, tape.input("clip", clip_)});
+  clip_value_ = tape.input("clip", clip_);
+  tape.call(ClipCoefficient{.max_norm = clip_norm_}, {totals, clip_value_});
   return std::move(tape).finish();
 }
 
-Program Optimizer::record_update(const Recipe& recipe) {
+Recording Optimizer::record_update(const Recipe& recipe) {
   Tape tape;
-  const std::byte* grads = params_->flat_grads().data;
   const UpdateInputs inputs{scalars_, mean_ ? Tensor{} : clip_};
   for (const StatePart& part : parts_) {
     const ParamBank& bank = *part.bank;
     const std::string& name = bank.info.name;
     tape.scope(name);
-    Tensor grad = bank.grad;
-    if (mean_) grad.data = mean_->mean().data + (bank.grad.data - grads);
+    const Tensor grad = mean_ ? mean_->mean().part(bank.offset, bank.grad.spec.shape) : bank.grad;
     if (bank.info.role == ParamRole::matrix) {
       const Shape shape = matrices_of(bank, recipe.optim.matrix.projection_slices);
       const Var update =
@@ -113,52 +113,52 @@ Program Optimizer::record_update(const Recipe& recipe) {
   return std::move(tape).finish();
 }
 
-void Optimizer::begin_rank(Executor& executor) { executor.run(*zero_); }
+void Optimizer::begin_rank() { zero_->run(); }
 
-void Optimizer::run_last(Executor& executor, const BoundProgram& program) {
+void Optimizer::run_last(Session& passes) {
   if (sharded_)
-    sharded_->run_last(executor, program);
+    sharded_->run_last(passes);
   else
-    executor.run(program);
+    passes.run();
 }
 
-void Optimizer::end_rank(Executor& executor, int64_t rank) {
-  executor.run(*clip_program_);
-  if (mean_) mean_->add(executor, rank);
+void Optimizer::end_rank(int64_t rank) {
+  clip_session_->run();
+  if (mean_) mean_->add(rank);
 }
 
-void Optimizer::update(Executor& executor, const StepNumbers& numbers) {
+void Optimizer::update(const StepNumbers& numbers) {
   double* slots = scalars_.as<double>();
   slots[static_cast<size_t>(StepScalar::learning_rate_scale)] = numbers.learning_rate_scale;
   slots[static_cast<size_t>(StepScalar::momentum)] = numbers.momentum;
   slots[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(numbers.step);
-  executor.to_device(scalars_);
+  executor_->upload(scalars_);
   if (sharded_)
-    sharded_->run(executor);
+    sharded_->run();
   else
-    executor.run(*update_);
+    update_->run();
 }
 
-void Optimizer::gather_state(Executor& executor) {
+void Optimizer::gather_state() {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->gather_momentum(executor, part.bank->info.name, part.first);
+      sharded_->gather_momentum(part.bank->info.name, part.first);
     } else if (comm_->root()) {
       const AdamState& state = sharded_->adam(part.bank->info.name);
-      executor.to_host(state.m);
-      executor.to_host(state.v);
+      executor_->download(state.m);
+      executor_->download(state.v);
       std::memcpy(part.first.data, state.m.data, state.m.spec.bytes());
       std::memcpy(part.second.data, state.v.data, state.v.spec.bytes());
     }
   }
 }
 
-void Optimizer::share_state(Executor& executor) {
+void Optimizer::share_state() {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->take_momentum(executor, part.bank->info.name, part.first);
+      sharded_->take_momentum(part.bank->info.name, part.first);
       continue;
     }
     const AdamState& state = sharded_->adam(part.bank->info.name);
@@ -168,13 +168,13 @@ void Optimizer::share_state(Executor& executor) {
     }
     comm_->broadcast(state.m);
     comm_->broadcast(state.v);
-    executor.to_device(state.m);
-    executor.to_device(state.v);
+    executor_->upload(state.m);
+    executor_->upload(state.v);
   }
 }
 
-double Optimizer::gradient_norm(Executor& executor) const {
-  executor.to_host(clip_);
+double Optimizer::gradient_norm() const {
+  executor_->download(clip_);
   return clip_.as<double>()[1];
 }
 

@@ -24,37 +24,38 @@ class Optimizer {
  public:
   // Early: gradients of a bank may set out during the backward pass.
   enum class Start : uint8_t { early, after_backward };
-  Optimizer(const Recipe& recipe, const ParamStore& params, Communicator& comm = single_process(), Start start = Start::early);
+  Optimizer(const Recipe& recipe, const ParamStore& params, Executor& executor, Communicator& comm = single_process(),
+            Start start = Start::early);
 
   int64_t local_ranks() const { return local_ranks_; }  // emulated ranks this process works through
 
-  void begin_rank(Executor&);  // gradients of the next emulated rank start at zero
-  // The program of an emulated rank's last micro-batch.
-  void run_last(Executor&, const BoundProgram&);
-  void end_rank(Executor&, int64_t rank);  // clip them, add them to the mean; counted from 0 in each process
-  void update(Executor&, const StepNumbers&);
+  void begin_rank();               // gradients of the next emulated rank start at zero
+  void run_last(Session& passes);  // of an emulated rank's last micro-batch
+  void end_rank(int64_t rank);     // clip them, add them to the mean; counted from 0 in each process
+  void update(const StepNumbers&);
 
-  double gradient_norm(Executor&) const;  // of the last rank, before clipping
-  void deliver_norm(Executor& executor, Delivery& to) const { executor.deliver(clip_, to); }
+  double gradient_norm() const;  // of the last rank, before clipping
+  void deliver_norm(Delivery& to) const { clip_session_->deliver(clip_value_.id, to); }
   static double norm_in(const Delivery& delivered) { return delivered.number<double>(1); }
   const Tensor& scalars() const { return scalars_; }
 
   // Momentum and moments: what a checkpoint keeps, the same for any number of processes. With several of them it is whole on
   // rank 0 after gather_state(), and taken up by all from rank 0 by share_state(); both are collective.
   Tensor flat_state() const { return flat_state_; }
-  void gather_state(Executor&);
-  void share_state(Executor&);
+  void gather_state();
+  void share_state();
 
  private:
   struct StatePart {
     const ParamBank* bank;
     Tensor first, second;  // momentum, or m and v; in flat_state_
   };
-  Program record_clip() const;
-  Program record_update(const Recipe& recipe);
+  Recording record_clip();
+  Recording record_update(const Recipe& recipe);
   void make_state();
 
   const ParamStore* params_;
+  Executor* executor_;
   Communicator* comm_;
   int64_t world_, local_ranks_;
   double clip_norm_;
@@ -65,7 +66,8 @@ class Optimizer {
   GradientLayout layout_;
   std::unique_ptr<MeanTree> mean_;  // absent when there is one emulated rank
   std::unique_ptr<ShardedUpdate> sharded_;
-  std::unique_ptr<BoundProgram> zero_, clip_program_, update_;
+  Var clip_value_;  // of clip_session_
+  std::unique_ptr<Session> zero_, clip_session_, update_;
 };
 
 }  // namespace fairway

@@ -18,15 +18,12 @@ size_t exchange_bytes(const GradientLayout& layout, int ranks) {
   return bytes;
 }
 
-Tensor flat_part(const Tensor& whole, int64_t offset, int64_t elements) {
-  return make_view(whole.as<float>() + offset, {{elements}, DType::f32});
-}
-
 }  // namespace
 
-ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Communicator& comm,
-                             const UpdateInputs& inputs)
-    : comm_(&comm),
+ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Executor& executor,
+                             Communicator& comm, const UpdateInputs& inputs)
+    : executor_(&executor),
+      comm_(&comm),
       state_("optimizer", state_bytes(layout)),
       received_("exchanged gradients", exchange_bytes(layout, comm.size())),
       clip_(gradients.raw) {
@@ -37,7 +34,7 @@ ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout,
     record_bank(recipe, place, gradients, inputs);
     sliced.push_back({&place, banks_.back().received});
   }
-  if (gradients.raw) early_ = std::make_unique<EarlySlices>(std::move(sliced), comm);
+  if (gradients.raw) early_ = std::make_unique<EarlySlices>(std::move(sliced), executor, comm);
   record_pack(recipe, layout, gradients.mean, inputs);
 }
 
@@ -45,14 +42,14 @@ ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout,
 Tensor ShardedUpdate::record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const {
   const int64_t ranks = comm_->size(), piece = received.numel() / ranks;
   const auto at = [&](int64_t rank) {
-    return tape.input("from " + std::to_string(rank), flat_part(received, rank * piece, piece));
+    return tape.input("from " + std::to_string(rank), received.part(rank * piece, {piece}));
   };
   for (int64_t rank = 0; rank < ranks && gradients.raw; ++rank) {
     tape.call(AccumulateScaled{.factor = gradients.factor, .overwrite = true},
               {at(rank), at(rank), tape.input("clip of " + std::to_string(rank), clips_.slice(rank))});
   }
   for (const auto& [to, from] : tree_additions(ranks)) tape.call(AccumulateScaled{}, {at(to), at(from), Var{}});
-  return flat_part(received, 0, piece);
+  return received.part(0, {piece});
 }
 
 size_t ShardedUpdate::state_bytes(const GradientLayout& layout) const {
@@ -65,7 +62,7 @@ size_t ShardedUpdate::state_bytes(const GradientLayout& layout) const {
 void ShardedUpdate::record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients,
                                 const UpdateInputs& inputs) {
   const std::string& name = place.bank->info.name;
-  Bank bank{.place = &place, .full = flat_part(gradients.mean, place.offset, place.padded)};
+  Bank bank{.place = &place, .full = gradients.mean.part(place.offset, {place.padded})};
   bank.received = received_.make("received " + name, bank.full.spec);
   bank.sent = received_.make("update " + name, {place.shard_shape(), DType::f32});
   bank.momentum = state_.make("momentum " + name, {place.shard_shape(), DType::f32});
@@ -75,24 +72,24 @@ void ShardedUpdate::record_bank(const Recipe& recipe, const ShardedBank& place, 
   const Var update =
       record_muon_update(work, recipe.optim.matrix, name, shard.reshaped(place.shard_shape()), bank.momentum, inputs);
   work.call(AccumulateScaled{.overwrite = true}, {work.input("sent", bank.sent), update, Var{}});
-  bank.work = std::make_unique<BoundProgram>(std::move(work).finish());
+  bank.work = executor_->open(std::move(work).finish());
   Tape apply;
   apply.scope("weights of " + name);
-  const Tensor gathered = flat_part(bank.full, 0, place.shape.numel()).reshaped(place.shape);
+  const Tensor gathered = bank.full.part(0, {place.shape.numel()}).reshaped(place.shape);
   record_muon_apply(apply, recipe.optim.matrix, name, place.bank->value.reshaped(place.shape),
                     apply.input("update " + name, gathered), inputs);
-  bank.apply = std::make_unique<BoundProgram>(std::move(apply).finish());
+  bank.apply = executor_->open(std::move(apply).finish());
   banks_.push_back(std::move(bank));
 }
 
 void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean,
                                 const UpdateInputs& inputs) {
-  pack_ = flat_part(mean, layout.pack_offset, layout.pack);
+  pack_ = mean.part(layout.pack_offset, {layout.pack});
   pack_received_ = received_.make("received pack", pack_.spec);
   Tape sum;
   sum.scope("sum of the pack");
   pack_shard_ = record_sum(sum, pack_received_, {});
-  pack_sum_ = std::make_unique<BoundProgram>(std::move(sum).finish());
+  pack_sum_ = executor_->open(std::move(sum).finish());
   Tape adamw;
   for (const Place& place : layout.replicated) {
     const ParamBank& bank = *place.bank;
@@ -100,66 +97,67 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
                           state_.make("v " + bank.info.name, bank.value.spec)};
     adam_[bank.info.name] = state;
     adamw.scope("AdamW of " + bank.info.name);
-    const Tensor gradient = flat_part(mean, place.offset, bank.value.numel()).reshaped(bank.value.spec.shape);
+    const Tensor gradient = mean.part(place.offset, {bank.value.numel()}).reshaped(bank.value.spec.shape);
     record_adamw(adamw, recipe.optim, bank, gradient, state, inputs);
   }
-  adamw_ = std::make_unique<BoundProgram>(std::move(adamw).finish());
+  adamw_ = executor_->open(std::move(adamw).finish());
 }
 
 // The pack goes second: AdamW then fills the time until the largest bank has come.
-void ShardedUpdate::start_exchanges(Executor& executor) {
+void ShardedUpdate::start_exchanges() {
   const auto start = [&](Bank& bank) {
     comm_->name_next(bank.place->bank->info.name);
-    bank.request = comm_->start_exchange(executor.place_of(bank.full), executor.place_of(bank.received));
+    bank.request = comm_->start_exchange(executor_->resident(bank.full), executor_->resident(bank.received));
   };
-  if (early_ && !joined()) early_->start_rest(executor);
+  if (early_ && !joined()) early_->start_rest();
   if (!early_ && !banks_.empty()) start(banks_.front());
   if (pack_.numel() > 0) {
     comm_->name_next("replicated");
-    pack_request_ = comm_->start_exchange(executor.place_of(pack_), executor.place_of(pack_received_));
+    pack_request_ = comm_->start_exchange(executor_->resident(pack_), executor_->resident(pack_received_));
   }
   for (size_t i = 1; i < banks_.size() && !early_; ++i) start(banks_[i]);
 }
 
 // A device's graph must end with all that forked from it: its last matrices have come before the update begins.
-void ShardedUpdate::run_last(Executor& executor, const BoundProgram& program) {
-  if (!early_) return executor.run(program);
-  comm_->follow(executor.stream());
-  if (!joined()) return early_->run(executor, program);
-  run_graph(executor, passes_[&program], [&] {
-    early_->run(executor, program);
-    early_->start_rest(executor);
+void ShardedUpdate::run_last(Session& passes) {
+  if (!early_) return passes.run();
+  comm_->follow(executor_->queue());
+  if (!joined()) return early_->run(passes);
+  run_graph(passes_[&passes], [&] {
+    early_->run(passes);
+    early_->start_rest();
     for (size_t bank = 0; bank < banks_.size(); ++bank) early_->wait_for(bank);
   });
 }
 
 // Where the host need not wait for exchanges they and the programs are one graph.
-void ShardedUpdate::run(Executor& executor) {
-  comm_->follow(executor.stream());
-  if (comm_->host_waits()) return walk(executor);
-  run_graph(executor, update_, [&] { walk(executor); });
+void ShardedUpdate::run() {
+  comm_->follow(executor_->queue());
+  if (comm_->host_waits()) return walk();
+  run_graph(update_, [&] { walk(); });
 }
 
-void ShardedUpdate::run_graph(Executor& executor, Graph& graph, const std::function<void()>& body) {
+void ShardedUpdate::run_graph(Graph& graph, const std::function<void()>& body) {
   const CommCounters before = comm_->counters();
-  if (executor.run_sequence(graph.sequence, body))
+  if (!graph.sequence) graph.sequence = executor_->open_sequence();
+  if (graph.sequence->run(body))
     graph.counted = comm_->counters().since(before);
   else
     comm_->count_again(graph.counted);
 }
 
-void ShardedUpdate::update_replicated(Executor& executor) {
+void ShardedUpdate::update_replicated() {
   if (early_) {
     comm_->name_next("clip coefficients");
-    comm_->wait(comm_->start_all_gather(executor.place_of(clip_), executor.place_of(clips_)));
+    comm_->wait(comm_->start_all_gather(executor_->resident(clip_), executor_->resident(clips_)));
   }
   if (pack_.numel() == 0) return;
   comm_->wait(pack_request_);
-  executor.run(*pack_sum_);
+  pack_sum_->run();
   comm_->name_next("replicated");
-  comm_->wait(comm_->start_all_gather(executor.place_of(pack_shard_), executor.place_of(pack_)));
+  comm_->wait(comm_->start_all_gather(executor_->resident(pack_shard_), executor_->resident(pack_)));
   const TimelineRange range("AdamW");
-  executor.run(*adamw_);
+  adamw_->run();
 }
 
 void ShardedUpdate::await_gradient(size_t bank) {
@@ -170,24 +168,24 @@ void ShardedUpdate::await_gradient(size_t bank) {
     comm_->wait(banks_[bank].request);
 }
 
-void ShardedUpdate::walk(Executor& executor) {
-  start_exchanges(executor);
-  update_replicated(executor);
+void ShardedUpdate::walk() {
+  start_exchanges();
+  update_replicated();
   const auto finish = [&](Bank& bank) {
     comm_->wait(bank.request);
     const TimelineRange range("weights");
-    executor.run(*bank.apply);
+    bank.apply->run();
   };
   for (size_t i = 0; i < banks_.size(); ++i) {
     Bank& bank = banks_[i];
     await_gradient(i);
     {
       const TimelineRange range("momentum and Newton-Schulz");
-      executor.run(*bank.work);
+      bank.work->run();
     }
     comm_->progress();
     comm_->name_next(bank.place->bank->info.name);
-    bank.request = comm_->start_all_gather(executor.place_of(bank.sent), executor.place_of(bank.full));
+    bank.request = comm_->start_all_gather(executor_->resident(bank.sent), executor_->resident(bank.full));
     if (i > 0) finish(banks_[i - 1]);
   }
   if (!banks_.empty()) finish(banks_.back());
@@ -201,21 +199,21 @@ const ShardedUpdate::Bank& ShardedUpdate::bank(const std::string& name) const {
 }
 
 // Between steps the mean's buffer on the host is free: it carries the state.
-void ShardedUpdate::gather_momentum(Executor& executor, const std::string& name, const Tensor& full) {
+void ShardedUpdate::gather_momentum(const std::string& name, const Tensor& full) {
   const Bank& at = bank(name);
-  executor.to_host(at.momentum);
+  executor_->download(at.momentum);
   comm_->wait(comm_->start_all_gather(at.momentum, at.full));
   if (comm_->root()) std::memcpy(full.data, at.full.data, full.spec.bytes());
 }
 
-void ShardedUpdate::take_momentum(Executor& executor, const std::string& name, const Tensor& full) {
+void ShardedUpdate::take_momentum(const std::string& name, const Tensor& full) {
   const Bank& at = bank(name);
   const int64_t real = at.place->shape.numel(), shard = at.momentum.numel();
   if (comm_->root()) std::memcpy(at.full.data, full.data, full.spec.bytes());
   std::memset(at.full.as<float>() + real, 0, static_cast<size_t>(at.full.numel() - real) * sizeof(float));
-  comm_->broadcast(flat_part(at.full, 0, real));
+  comm_->broadcast(at.full.part(0, {real}));
   std::memcpy(at.momentum.data, at.full.as<float>() + comm_->rank() * shard, at.momentum.spec.bytes());
-  executor.to_device(at.momentum);
+  executor_->upload(at.momentum);
 }
 
 }  // namespace fairway

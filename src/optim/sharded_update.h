@@ -25,53 +25,54 @@ class ShardedUpdate {
     Tensor mean, raw;
     double factor = 1;  // of the mean; with `raw` only
   };
-  ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Communicator& comm,
-                const UpdateInputs& inputs);
+  ShardedUpdate(const Recipe& recipe, const GradientLayout& layout, const Gradients& gradients, Executor& executor,
+                Communicator& comm, const UpdateInputs& inputs);
 
-  // Runs the program that completes the gradients; parts of them may set out on the way.
-  void run_last(Executor& executor, const BoundProgram& program);
-  void run(Executor& executor);
+  // Runs the passes that complete the gradients; parts of them may set out on the way.
+  void run_last(Session& passes);
+  void run();
 
   // The whole state of a bank, as one process would have it. Collective; `full` is written on rank 0 only.
-  void gather_momentum(Executor& executor, const std::string& bank, const Tensor& full);
-  void take_momentum(Executor& executor, const std::string& bank, const Tensor& full);  // from rank 0, which alone reads `full`
+  void gather_momentum(const std::string& bank, const Tensor& full);
+  void take_momentum(const std::string& bank, const Tensor& full);  // from rank 0, which alone reads `full`
   const AdamState& adam(const std::string& bank) const { return adam_.at(bank); }
 
  private:
   struct Bank {
     const ShardedBank* place = nullptr;
-    Tensor full, received, momentum, sent;      // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
-    std::unique_ptr<BoundProgram> work, apply;  // sum and update of the shard; update of the weights
+    Tensor full, received, momentum, sent;  // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
+    std::unique_ptr<Session> work, apply;   // sum and update of the shard; update of the weights
     Communicator::Request request = 0;
   };
-  void start_exchanges(Executor& executor);
+  void start_exchanges();
   void await_gradient(size_t bank);
-  void walk(Executor& executor);
-  void update_replicated(Executor& executor);
+  void walk();
+  void update_replicated();
   size_t state_bytes(const GradientLayout& layout) const;
   void record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients, const UpdateInputs& inputs);
   Tensor record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const;
   void record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
   const Bank& bank(const std::string& name) const;
 
+  Executor* executor_;
   Communicator* comm_;
   Arena state_, received_;
   std::vector<Bank> banks_;
   std::map<std::string, AdamState> adam_;
   Tensor pack_, pack_received_, pack_shard_;
   Communicator::Request pack_request_ = 0;
-  std::unique_ptr<BoundProgram> pack_sum_, adamw_;
+  std::unique_ptr<Session> pack_sum_, adamw_;
   std::unique_ptr<EarlySlices> early_;
   Tensor clip_, clips_;  // of this rank, of all ranks
   struct Graph {
-    Sequence sequence;
+    std::unique_ptr<Sequence> sequence;
     CommCounters counted;  // of one run
   };
-  void run_graph(Executor& executor, Graph& graph, const std::function<void()>& body);
+  void run_graph(Graph& graph, const std::function<void()>& body);
   bool joined() const { return early_ && !comm_->host_waits(); }  // early matrices have come when run_last() is done
 
   Graph update_;
-  std::map<const BoundProgram*, Graph> passes_;
+  std::map<const Session*, Graph> passes_;
 };
 
 }  // namespace fairway

@@ -13,10 +13,6 @@ size_t total_bytes(const std::vector<ParamInfo>& table, DType real) {
   return bytes;
 }
 
-Tensor flat_view(const Arena& arena, DType real) {
-  return make_view(arena.base(), {{static_cast<int64_t>(arena.used() / size_of(real))}, real});
-}
-
 }  // namespace
 
 Shape shape_of(const ParamInfo& info) {
@@ -31,12 +27,24 @@ ParamStore::ParamStore(const std::vector<ParamInfo>& table, Gradients gradients,
       grads_("gradients", gradients == Gradients::kept ? total_bytes(table, real) : 0) {
   for (const ParamInfo& info : table) {
     const Spec spec{shape_of(info), real};
-    ParamBank bank{info, values_.make(info.name, spec), {}};
+    const auto offset = static_cast<int64_t>(values_.used() / size_of(real));
+    ParamBank bank{info, values_.make(info.name, spec), {}, static_cast<int32_t>(banks_.size()), offset};
     if (gradients == Gradients::kept) bank.grad = grads_.make(info.name, spec);
     banks_.push_back(std::move(bank));
   }
-  flat_values_ = flat_view(values_, real);
-  if (gradients == Gradients::kept) flat_grads_ = flat_view(grads_, real);
+  flat_values_ = values_.all(real);
+  if (gradients == Gradients::kept) flat_grads_ = grads_.all(real);
+}
+
+ParamStore::ParamStore(const std::vector<ParamInfo>& table, const std::set<std::string>& elsewhere)
+    : values_("params", total_bytes(table, DType::f32)), grads_("gradients", 0) {
+  for (const ParamInfo& info : table) {
+    const Spec spec{shape_of(info), DType::f32};
+    const auto offset = static_cast<int64_t>(values_.used() / sizeof(float));
+    const Tensor value = elsewhere.contains(info.name) ? make_view(nullptr, spec) : values_.make(info.name, spec);
+    banks_.push_back({info, value, {}, static_cast<int32_t>(banks_.size()), offset});
+  }
+  flat_values_ = values_.all(DType::f32);
 }
 
 bool ParamStore::has(std::string_view name) const {

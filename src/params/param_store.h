@@ -2,6 +2,8 @@
 // that clipping, averaging, saving and reducing are each one pass.
 #pragma once
 
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,13 +15,17 @@ namespace fairway {
 struct ParamBank {
   ParamInfo info;
   Tensor value;
-  Tensor grad;  // absent in a store without gradients
+  Tensor grad;         // absent in a store without gradients
+  int32_t number = 0;  // in its store
+  int64_t offset = 0;  // of its first element in the flat tensors
 };
 
 class ParamStore {
  public:
   enum class Gradients : uint8_t { none, kept };
   ParamStore(const std::vector<ParamInfo>& table, Gradients, DType real = DType::f32);
+  // Without gradients; of the banks named in `elsewhere` somebody else has the values: here they have no memory.
+  ParamStore(const std::vector<ParamInfo>& table, const std::set<std::string>& elsewhere);
 
   const std::vector<ParamBank>& banks() const { return banks_; }
   bool has(std::string_view name) const;

@@ -42,10 +42,10 @@ Recipe with_own_rules(Recipe recipe) {
 
 }  // namespace
 
-BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                            Communicator& comm, const TensorMoments& moments)
     : comm_(&comm),
-      runner_(queue),
+      runner_(site),
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
       factors_(runner_, hessians, recipe_.quant) {

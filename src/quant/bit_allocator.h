@@ -12,7 +12,7 @@ class BitAllocator {
  public:
   // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
   // half precision become integers here, or a small budget could not be met. Ranks share the tensors, here and in at().
-  BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+  BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                Communicator& comm = single_process(), const TensorMoments& moments = {});
 
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes

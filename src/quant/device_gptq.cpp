@@ -40,21 +40,20 @@ bool DeviceGptq::factorize(std::span<const double> matrix, int64_t side, double 
   std::shared_ptr<Factoring>& place = factoring_[side];
   if (!place) place = std::make_shared<Factoring>(side);
   fill(place->matrix, matrix);
-  executor_->to_device(place->matrix);
+  executor_->upload(place->matrix);
   Tape tape;  // damping is part of the op, so each has a program of its own
   tape.call(CholeskyInverse{.damping = damping},
             {tape.input("matrix", place->matrix), tape.input("factor", place->factor), tape.input("status", place->status)});
-  const BoundProgram program(std::move(tape).finish());
-  executor_->run(program);
-  executor_->to_host(place->status);
+  executor_->open(std::move(tape).finish())->run();
+  executor_->download(place->status);
   if (*place->status.as<double>() != 1) return false;
-  executor_->to_host(place->factor);
+  executor_->download(place->factor);
   read(place->factor, upper);
   return true;
 }
 
 struct DeviceGptq::Blocks {
-  explicit Blocks(const Weight& w)
+  Blocks(const Weight& w, Executor& executor)
       : memory("GPTQ", places({{{w.rows, w.cols}, DType::f32},
                                {{w.cols, w.cols}, DType::f32},
                                {{w.rows}, DType::f32},
@@ -70,24 +69,24 @@ struct DeviceGptq::Blocks {
       tape.call(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
                 {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
                  tape.input("loss", loss)});
-    program = std::make_unique<BoundProgram>(std::move(tape).finish());
+    session = executor.open(std::move(tape).finish());
   }
   Arena memory;
   Tensor work, factor, scale, error, loss;
-  std::unique_ptr<BoundProgram> program;
+  std::unique_ptr<Session> session;
 };
 
 void DeviceGptq::quantize(const Weight& w) {
   std::shared_ptr<Blocks>& blocks = quantizing_[{w.rows, w.cols, w.block, w.levels}];
-  if (!blocks) blocks = std::make_shared<Blocks>(w);
+  if (!blocks) blocks = std::make_shared<Blocks>(w, *executor_);
   fill<float>(blocks->work, w.work);
   fill<float>(blocks->factor, w.upper);
   fill<float>(blocks->scale, w.steps);
   std::fill_n(blocks->loss.as<double>(), w.rows, 0.0);
-  for (const Tensor& input : {blocks->work, blocks->factor, blocks->scale, blocks->loss}) executor_->to_device(input);
-  executor_->run(*blocks->program);
-  executor_->to_host(blocks->work);
-  executor_->to_host(blocks->loss);
+  for (const Tensor& input : {blocks->work, blocks->factor, blocks->scale, blocks->loss}) executor_->upload(input);
+  blocks->session->run();
+  executor_->download(blocks->work);
+  executor_->download(blocks->loss);
   read(blocks->work, w.work);
   read(blocks->loss, w.losses);
 }

@@ -28,7 +28,7 @@ bool is_hessian_point(std::string_view point);
 
 class HessianStore {
  public:
-  explicit HessianStore(Queue& queue) : runner_(queue) {}
+  explicit HessianStore(OpSite site) : runner_(site) {}
 
   // rows: f32 (N, C), in any number of calls. Points that no weight reads are ignored, so that an observer may pass on all.
   void accumulate(std::string_view point, const Tensor& rows);

@@ -49,9 +49,9 @@ void prune(QuantizedModel& model, std::span<const PruneCandidate> candidates) {
 }
 
 void measure_pruned(const QuantizedModel& model, const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians,
-                    Queue& queue, QuantReport& report) {
+                    OpSite site, QuantReport& report) {
   const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
-  OpRunner runner(queue);
+  OpRunner runner(site);
   const FactorCache factors(runner, hessians, recipe.quant);
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].matrix()) measure(plans[i], model.tensors[i], runner, factors.hessian(plans[i]), report.tensors[i]);

@@ -22,6 +22,6 @@ void prune(QuantizedModel& model, std::span<const PruneCandidate> candidates);  
 
 // Makes the report of the model before it was pruned that of the model after.
 void measure_pruned(const QuantizedModel& model, const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians,
-                    Queue& queue, QuantReport& report);
+                    OpSite site, QuantReport& report);
 
 }  // namespace fairway

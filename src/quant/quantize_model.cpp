@@ -32,10 +32,10 @@ std::vector<std::string> QuantReport::fallbacks() const {
   return sentences;
 }
 
-QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                               QuantReport& report, Communicator& comm) {
   const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
-  OpRunner runner(queue);
+  OpRunner runner(site);
   FactorCache factors(runner, hessians, recipe.quant);
   std::vector<size_t> narrow;
   if (recipe.quant.mixed.count > 0) narrow = narrow_matrices(plans, hessians, recipe.quant.mixed.count);

@@ -60,7 +60,7 @@ void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& ru
 
 // hessians: finished, or null. GPTQ without a usable Hessian rounds instead and says so in the report. Several ranks share the
 // tensors; each gets the whole model.
-QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, Queue& queue,
+QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                               QuantReport& report, Communicator& comm = single_process());
 
 // W = s·q + A·B in half, single or integers, exactly the same on every machine.

@@ -45,8 +45,8 @@ class AdapterLearner::Pass {
       tape.keep(outputs.logits);
       tape.keep(outputs.lse);
       const Var gradient = backward ? tape.input("loss gradient", inputs_.loss_gradient) : Var{};
-      programs_[backward ? 1 : 0] =
-          std::make_unique<BoundProgram>(backward ? std::move(tape).finish(outputs.loss, gradient) : std::move(tape).finish());
+      sessions_[backward ? 1 : 0] =
+          executor.open(backward ? std::move(tape).finish(outputs.loss, gradient) : std::move(tape).finish());
     }
   }
 
@@ -60,12 +60,11 @@ class AdapterLearner::Pass {
       inputs_.targets.as<int32_t>()[j] = targets[static_cast<size_t>(at)];
     }
     ran_ = backward ? 1 : 0;
-    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->to_device(input);
-    executor_->run(*programs_[ran_]);
-    for (const Var value : {outputs_[ran_].nll, outputs_[ran_].lse, outputs_[ran_].logits})
-      executor_->fetch(*programs_[ran_], value.id);
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->upload(input);
+    sessions_[ran_]->run();
+    for (const Var value : {outputs_[ran_].nll, outputs_[ran_].lse, outputs_[ran_].logits}) sessions_[ran_]->fetch(value.id);
   }
-  Tensor tensor(Var ModelOutputs::*value) const { return programs_[ran_]->tensor((outputs_[ran_].*value).id); }
+  Tensor tensor(Var ModelOutputs::*value) const { return sessions_[ran_]->fetched((outputs_[ran_].*value).id); }
 
  private:
   int64_t length_, chunk_;
@@ -73,7 +72,7 @@ class AdapterLearner::Pass {
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
   std::array<ModelOutputs, 2> outputs_;
-  std::array<std::unique_ptr<BoundProgram>, 2> programs_;
+  std::array<std::unique_ptr<Session>, 2> sessions_;
   size_t ran_ = 0;
 };
 
@@ -114,13 +113,13 @@ void AdapterLearner::record_update() {
   const Tensor drawn = state_.make("drawn", values.spec), first = state_.make("m", values.spec),
                second = state_.make("v", values.spec);
   std::memcpy(drawn.data, values.data, values.spec.bytes());
-  const auto bound = [](Tape& tape) { return std::make_unique<BoundProgram>(std::move(tape).finish()); };
+  const auto bound = [&](Tape& tape) { return context_.executor->open(std::move(tape).finish()); };
   for (const Start start : {Start::cold, Start::warm}) {
     Tape tape;
     tape.scope("new adapters");
     for (const ParamBank& bank : adapters_.banks()) {
       if (start == Start::warm && bank.info.name.ends_with(".a")) continue;
-      const Tensor from = make_view(drawn.data + (bank.value.data - values.data), bank.value.spec);
+      const Tensor from = drawn.part(bank.offset, bank.value.spec.shape);
       tape.call(AccumulateScaled{.overwrite = true}, {tape.input("adapter", bank.value), tape.input("drawn", from), Var{}});
     }
     for (const Tensor& moment : {first, second}) tape.call(Fill{}, {tape.input("moment", moment)});
@@ -139,7 +138,7 @@ void AdapterLearner::record_update() {
 }
 
 void AdapterLearner::begin_document(Start start) {
-  context_.executor->run(*begin_[static_cast<size_t>(start)]);
+  begin_[static_cast<size_t>(start)]->run();
   steps_ = 0;
   chunk_ready_ = 0;
 }
@@ -154,7 +153,7 @@ AdapterLearner::Pass& AdapterLearner::pass_for(int64_t count) {
 }
 
 void AdapterLearner::run(std::span<const uint16_t> window, std::span<const uint16_t> targets, int64_t length, bool gradients) {
-  if (gradients) context_.executor->run(*zero_);
+  if (gradients) zero_->run();
   last_ = &pass_for(length);
   last_->run(window, targets, gradients);
   chunk_ready_ = gradients ? static_cast<int64_t>(targets.size()) : 0;
@@ -172,8 +171,8 @@ double AdapterLearner::nll(int64_t row) const {
 void AdapterLearner::learn(const ScoredTokens& chunk) {
   FAIRWAY_ASSERT(chunk.count() == chunk_ready_, "gradients of another chunk than the one that was scored");
   scalars_.as<double>()[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(++steps_);
-  context_.executor->to_device(scalars_);
-  context_.executor->run(*update_);
+  context_.executor->upload(scalars_);
+  update_->run();
   chunk_ready_ = 0;
 }
 

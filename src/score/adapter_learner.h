@@ -43,9 +43,9 @@ class AdapterLearner {
   Arena state_;
   Tensor scalars_;  // of AdamW, filled by the host before a step
   AdapterInputs inputs_;
-  std::array<std::unique_ptr<BoundProgram>, 2> begin_;  // by Start
-  std::unique_ptr<BoundProgram> zero_, update_;         // gradients to zero, a step of AdamW
-  std::map<int64_t, std::unique_ptr<Pass>> passes_;     // by their row length: powers of two up to the context
+  std::array<std::unique_ptr<Session>, 2> begin_;    // by Start
+  std::unique_ptr<Session> zero_, update_;           // gradients to zero, a step of AdamW
+  std::map<int64_t, std::unique_ptr<Pass>> passes_;  // by their row length: powers of two up to the context
   Pass* last_ = nullptr;
   int64_t steps_ = 0, chunk_ready_ = 0;  // targets of the chunk whose gradients are there
 };

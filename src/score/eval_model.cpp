@@ -45,7 +45,7 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   outputs_ = build_model(tape, recipe, *params_, inputs_, stage);
   tape.keep(outputs_.logits);
   if (outputs_.lse) tape.keep(outputs_.lse);
-  program_ = std::make_unique<BoundProgram>(std::move(tape).finish());
+  session_ = executor.open(std::move(tape).finish());
 }
 
 void load_weights(const ParamStore& params, const Safetensors& file) {
@@ -61,29 +61,29 @@ void load_weights(const ParamStore& params, const Safetensors& file) {
 
 void EvalModel::send_inputs() {
   for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, inputs_.segment_start})
-    executor_->to_device(input);
+    executor_->upload(input);
 }
 
 void EvalModel::fetch_results() {
   for (const Var value : {outputs_.nll, outputs_.lse, outputs_.logits})
-    if (value) executor_->fetch(*program_, value.id);
+    if (value) session_->fetch(value.id);
 }
 
 void EvalModel::run() {
   send_inputs();
-  executor_->run(*program_);
+  session_->run();
   fetch_results();
 }
 
 void EvalModel::run_losses() {
   send_inputs();
-  executor_->run(*program_);
-  executor_->fetch(*program_, outputs_.nll.id);
+  session_->run();
+  session_->fetch(outputs_.nll.id);
 }
 
 void EvalModel::run(const Observer& observer) {
   send_inputs();
-  executor_->run(*program_, observer);
+  session_->run(observer);
   fetch_results();
 }
 
@@ -93,7 +93,7 @@ std::span<int32_t> EvalModel::indices(const Tensor& tensor) {
 }
 
 std::span<const float> EvalModel::values(Var value) const {
-  const Tensor tensor = program_->tensor(value.id);
+  const Tensor tensor = session_->fetched(value.id);
   return {tensor.as<float>(), static_cast<size_t>(tensor.numel())};
 }
 
@@ -101,7 +101,7 @@ std::span<const float> EvalModel::nll() const { return values(outputs_.nll); }
 std::span<const float> EvalModel::lse() const { return values(outputs_.lse); }
 
 std::span<const float> EvalModel::logits(int64_t row) const {
-  const Tensor logits = program_->tensor(outputs_.logits.id).slice(row);
+  const Tensor logits = session_->fetched(outputs_.logits.id).slice(row);
   return {logits.as<float>(), static_cast<size_t>(logits.numel())};
 }
 

@@ -55,7 +55,7 @@ class EvalModel {
   Arena io_;
   ModelInputs inputs_;
   ModelOutputs outputs_;
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<Session> session_;
 };
 
 // The `looped` mark that a run leaves in its weights; without one, looped if the recipe loops at all.

@@ -31,8 +31,8 @@ class GradientSum {
   Executor* executor_;
   Arena arena_;
   std::vector<Tensor> parts_;
-  Tensor whole_, received_, piece_;                // (padded); what the ranks sent; this rank's piece of the sum
-  std::unique_ptr<BoundProgram> branch_, pieces_;  // sums of this rank's groups, and of what the ranks sent
+  Tensor whole_, received_, piece_;           // (padded); what the ranks sent; this rank's piece of the sum
+  std::unique_ptr<Session> branch_, pieces_;  // sums of this rank's groups, and of what the ranks sent
 };
 
 // Runs of neighbours, as even as can be: group g of n things holds [n·g/8, n·(g + 1)/8).

@@ -13,13 +13,23 @@ namespace fairway {
 // Passes over several sequences and over one; a group's sequences are worked through by these in order.
 struct ChunkLearner::Group {
   std::unique_ptr<LearningPass> many, one;
-  std::unique_ptr<BoundProgram> zero;
+  Tensor gradient;
+  std::map<const Executor*, std::unique_ptr<Session>> zero;  // one for each that works on it
   std::unique_ptr<Arena> activations;  // its own where it can be prepared, else those of its lane's first group
 
   size_t activation_bytes() const { return std::max(one->activation_bytes(), many ? many->activation_bytes() : 0); }
   void bind(Arena& arena) const {
     one->bind(arena);
     if (many) many->bind(arena);
+  }
+  void clear(Executor& executor) {
+    std::unique_ptr<Session>& session = zero[&executor];
+    if (!session) {
+      Tape tape;
+      tape.call(Fill{}, {tape.input("gradients", gradient)});
+      session = executor.open(std::move(tape).finish());
+    }
+    session->run();
   }
 };
 
@@ -38,7 +48,7 @@ ChunkLearner::ChunkLearner(const ScoredModel& model, const std::shared_ptr<Param
       sum_(params->flat_grads().numel(), *context.comm, *context.executor),
       trainable_(trainable_ranges(*params, model.recipe.model, ttt_.frozen_blocks, ttt_.freeze_semantics)),
       sgd_(*params, sum_.total(), trainable_, {ttt_.momentum, ttt_.clip}, *context.executor) {
-  can_prepare_ = context.executor->stream() == nullptr && context.comm->size() == 1;
+  can_prepare_ = !context.executor->on_device() && context.comm->size() == 1;
   make_groups(model, *params, score.documents);
   make_lanes();
 }
@@ -52,16 +62,13 @@ void ChunkLearner::make_groups(const ScoredModel& model, const ParamStore& param
   const int64_t rows = std::clamp<int64_t>(kTokensAtOnce / length_, 1, whole);
   for (int64_t i = 0; i < sum_.groups(); ++i) {
     Group& group = groups_.emplace_back();
-    const Tensor gradient = sum_.gradient(i);
+    group.gradient = sum_.gradient(i);
     const auto pass = [&](int64_t count) {
       return std::make_unique<LearningPass>(model, params, LearningPass::Shape{count, length_, documents, can_prepare_},
-                                            gradient, trainable_);
+                                            group.gradient, trainable_);
     };
     group.one = pass(1);
     if (rows > 1) group.many = pass(rows);
-    Tape zero;
-    zero.call(Fill{}, {zero.input("gradients", gradient)});
-    group.zero = std::make_unique<BoundProgram>(std::move(zero).finish());
   }
 }
 
@@ -71,7 +78,7 @@ void ChunkLearner::make_lanes() {
   if (groups_.empty()) return;
   const size_t bytes = groups_.front().activation_bytes(), fit = kMostBytes / bytes;
   const auto threads = static_cast<size_t>(context_.pool->threads());
-  const bool on_device = context_.executor->stream() != nullptr;
+  const bool on_device = context_.executor->on_device();
   can_prepare_ &= fit >= groups_.size();
   const size_t count = on_device ? 1 : std::clamp<size_t>(fit, 1, std::min(threads, groups_.size()));
   for (size_t i = 0; i < count; ++i) {
@@ -103,7 +110,7 @@ void ChunkLearner::run_group(size_t at, std::span<const LearningSequence> batch,
   Group& group = groups_[at];
   const GroupRange range = group_range(batch.size(), sum_.first_group() + static_cast<int64_t>(at));
   const auto share_of = [&](size_t rows) { return static_cast<double>(rows) / static_cast<double>(batch.size()); };
-  executor.run(*group.zero);
+  group.clear(executor);
   auto own = batch.subspan(range.begin, range.count());
   if (!prepared_.empty()) {
     if (!own.empty()) only_pass(at, batch.size())->backward(share_of(own.size()), executor);

@@ -2,30 +2,18 @@
 
 #include <algorithm>
 
+#include "autograd/passes.h"
 #include "autograd/tape.h"
 
 namespace fairway {
 namespace {
 
-// Sends the program's gradients from the store's place for them to another. What may not learn gets none: its op then leaves
-// out the product that would make it.
-void redirect_gradients(Program& program, const Tensor& from, const Tensor& to, std::span<const FlatRange> trainable) {
-  std::vector<bool> frozen(program.values.size());
-  for (size_t id = 0; id < program.values.size(); ++id) {
-    Tensor& place = program.values[id].external;
-    if (!place || place.data < from.data || place.data >= from.data + from.spec.bytes()) continue;
-    const int64_t bytes = place.data - from.data, begin = bytes / static_cast<int64_t>(sizeof(float));
-    const auto touches = [&](const FlatRange& r) { return r.begin < begin + place.numel() && begin < r.end; };
-    frozen[id] = std::none_of(trainable.begin(), trainable.end(), touches);
-    place.data = to.data + bytes;
-  }
-  for (Call& call : program.calls) {
-    for (size_t i = 0; i < call.din.size(); ++i) {
-      if (call.din[i] == kNoValue || !frozen[static_cast<size_t>(call.din[i])]) continue;
-      call.din[i] = kNoValue;
-      call.accumulate[i] = false;
-    }
-  }
+// Where a slot lies in its store's flat tensors.
+FlatRange range_of(const ParamStore& params, const ParamSlot& slot) {
+  const ParamBank& bank = params.banks()[static_cast<size_t>(slot.bank)];
+  if (slot.slice < 0) return {bank.offset, bank.offset + bank.value.numel()};
+  const int64_t size = bank.value.numel() / bank.value.dim(0);
+  return {bank.offset + slot.slice * size, bank.offset + (slot.slice + 1) * size};
 }
 
 }  // namespace
@@ -48,11 +36,22 @@ LearningPass::LearningPass(const ScoredModel& model, const ParamStore& params, c
   for (const Var read : {outputs_.logits, outputs_.lse, outputs_.nll})
     if (shape.scored) tape.keep(read);
   const Var loss_gradient = tape.input("loss gradient", inputs_.loss_gradient);
-  program_ = std::move(tape).finish(outputs_.loss, loss_gradient);
-  redirect_gradients(program_, params.flat_grads(), gradient, trainable);
+  recording_ = std::move(tape).finish(outputs_.loss, loss_gradient);
+  rebind_gradients(recording_, [&](const ParamSlot& slot) {
+    const FlatRange range = range_of(params, slot);
+    return gradient.part(range.begin, {range.end - range.begin});
+  });
+  drop_gradients(recording_.program, [&](const ParamSlot& slot) {
+    const FlatRange range = range_of(params, slot);
+    return std::ranges::none_of(trainable, [&](const FlatRange& r) { return r.begin < range.end && range.begin < r.end; });
+  });
 }
 
-void LearningPass::bind(Arena& activations) { bound_ = std::make_unique<BoundProgram>(std::move(program_), activations); }
+Session& LearningPass::session_on(Executor& executor) {
+  std::unique_ptr<Session>& session = sessions_[&executor];
+  if (!session) session = executor.open(recording_, activations_);
+  return *session;
+}
 
 void LearningPass::fill(std::span<const LearningSequence> sequences) {
   for (int64_t at = 0, begin = 0; at < shape_.rows * shape_.length; ++at) {
@@ -70,13 +69,14 @@ void LearningPass::run(std::span<const LearningSequence> sequences, double share
   fill(sequences);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(share);
   for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.segment_start, inputs_.loss_gradient})
-    executor.to_device(input);
-  executor.run(*bound_);
+    executor.upload(input);
+  session_on(executor).run();
 }
 
 void LearningPass::forward(std::span<const LearningSequence> sequences, Executor& executor) {
   fill(sequences);
-  for (const BoundCall& call : bound_->calls()) {
+  scored_ = &session_on(executor);
+  for (const BoundCall& call : session_on(executor).calls()) {
     if (call.call->backward) break;
     executor.run_call(call);
   }
@@ -85,17 +85,17 @@ void LearningPass::forward(std::span<const LearningSequence> sequences, Executor
 void LearningPass::backward(double share, Executor& executor) {
   *inputs_.loss_gradient.as<float>() = static_cast<float>(share);
   bool reached = false;  // plain calls among the backward ones belong to them
-  for (const BoundCall& call : bound_->calls()) {
+  for (const BoundCall& call : session_on(executor).calls()) {
     reached |= call.call->backward;
     if (reached) executor.run_call(call);
   }
 }
 
 Distribution LearningPass::distribution(int64_t row) const {
-  const Tensor logits = bound_->tensor(outputs_.logits.id).slice(row);
-  return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, bound_->tensor(outputs_.lse.id).as<float>()[row], {}};
+  const Tensor logits = scored_->fetched(outputs_.logits.id).slice(row);
+  return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, scored_->fetched(outputs_.lse.id).as<float>()[row], {}};
 }
 
-double LearningPass::nll(int64_t row) const { return static_cast<double>(bound_->tensor(outputs_.nll.id).as<float>()[row]); }
+double LearningPass::nll(int64_t row) const { return static_cast<double>(scored_->fetched(outputs_.nll.id).as<float>()[row]); }
 
 }  // namespace fairway

@@ -2,6 +2,7 @@
 // weights are shared; several passes may run at the same time if their gradients and activations lie apart.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,8 +28,8 @@ class LearningPass {
   LearningPass(const ScoredModel& model, const ParamStore& params, const Shape& shape, const Tensor& gradient,
                std::span<const FlatRange> trainable);
 
-  size_t activation_bytes() const { return program_.arena_bytes; }
-  void bind(Arena& activations);  // once, before the first run
+  size_t activation_bytes() const { return recording_.program.arena_bytes; }
+  void bind(Arena& activations) { activations_ = &activations; }  // before the first run
   int64_t rows() const { return shape_.rows; }
   // Adds share·d(mean loss). The sequences are as many as rows.
   void run(std::span<const LearningSequence> sequences, double share, Executor& executor);
@@ -40,14 +41,17 @@ class LearningPass {
 
  private:
   void fill(std::span<const LearningSequence> sequences);
+  Session& session_on(Executor& executor);
 
   Shape shape_;
   int32_t bos_;
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
   ModelOutputs outputs_;
-  Program program_;  // until it is bound
-  std::unique_ptr<BoundProgram> bound_;
+  Recording recording_;
+  Arena* activations_ = nullptr;
+  std::map<const Executor*, std::unique_ptr<Session>> sessions_;  // one for each that ran it, all over the same memory
+  const Session* scored_ = nullptr;                               // whose forward pass was the last
 };
 
 }  // namespace fairway

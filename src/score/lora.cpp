@@ -23,10 +23,10 @@ ScoreRecipe phase_recipe(ScoreRecipe score) {
   return score;
 }
 
-std::unique_ptr<BoundProgram> copy_of(const Tensor& from, const Tensor& to) {
+std::unique_ptr<Session> copy_of(const Tensor& from, const Tensor& to, Executor& executor) {
   Tape tape;
   tape.call(AccumulateScaled{.overwrite = true}, {tape.input("to", to), tape.input("from", from), Var{}});
-  return std::make_unique<BoundProgram>(std::move(tape).finish());
+  return executor.open(std::move(tape).finish());
 }
 
 class LoraEvaluator final : public Evaluator {
@@ -41,8 +41,8 @@ class LoraEvaluator final : public Evaluator {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
     phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context_);
-    lend_ = copy_of(params_->flat_values(), trained_->flat_values());
-    give_back_ = copy_of(trained_->flat_values(), params_->flat_values());
+    lend_ = copy_of(params_->flat_values(), trained_->flat_values(), *context_.executor);
+    give_back_ = copy_of(trained_->flat_values(), params_->flat_values(), *context_.executor);
   }
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
@@ -88,7 +88,7 @@ class LoraEvaluator final : public Evaluator {
 
   void load() {
     model_.load(*params_);
-    context_.executor->to_device(params_->flat_values());
+    context_.executor->upload(params_->flat_values());
   }
 
   // Documents that know nothing of one another: ranks score runs of neighbours of about the same length, then each has all
@@ -141,14 +141,14 @@ class LoraEvaluator final : public Evaluator {
   // All weights on every document scored so far, with a new optimizer.
   void learn_phase(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
     if (documents.empty()) return;
-    context_.executor->run(*lend_);
+    lend_->run();
     phases_->reset();
     if (sorted_) {
       learn_documents(ledger, documents);
     } else {
       learn_stream(ledger, documents.back().end);
     }
-    context_.executor->run(*give_back_);
+    give_back_->run();
   }
 
   // Chunks of the stream before target `end`; the last one is left out.
@@ -206,7 +206,7 @@ class LoraEvaluator final : public Evaluator {
   AdapterLearner learner_;
   std::shared_ptr<ParamStore> trained_;  // the weights with gradients, where there are phases
   std::unique_ptr<ChunkLearner> phases_;
-  std::unique_ptr<BoundProgram> lend_, give_back_;  // weights to those that learn, and back
+  std::unique_ptr<Session> lend_, give_back_;  // weights to those that learn, and back
 };
 
 }  // namespace

@@ -19,12 +19,11 @@ std::vector<FlatRange> trainable_ranges(const ParamStore& params, const ModelRec
                                         FreezeSemantics semantics) {
   std::vector<FlatRange> out;
   for (const ParamBank& bank : params.banks()) {
-    const int64_t begin = (bank.value.data - params.flat_values().data) / static_cast<int64_t>(sizeof(float));
     const bool per_layer = bank.info.shape.size() > 1 || bank.info.name.starts_with("block.");
     const int64_t slices = per_layer ? bank.value.dim(0) : 1, size = bank.value.numel() / slices;
     for (int64_t slice = 0; slice < slices; ++slice) {
       if (is_frozen(bank.info, slice, model, frozen_blocks, semantics)) continue;
-      const FlatRange range{begin + slice * size, begin + (slice + 1) * size};
+      const FlatRange range{bank.offset + slice * size, bank.offset + (slice + 1) * size};
       if (!out.empty() && out.back().end == range.begin) {
         out.back().end = range.end;
       } else {
@@ -47,12 +46,12 @@ MaskedSgd::MaskedSgd(const ParamStore& params, const Tensor& gradient, const std
   const Tensor clip = state_.make("clip", {{2}, DType::f64});
   Tape zero;
   zero.call(Fill{}, {zero.input("momentum", buffer_)});
-  zero_ = std::make_unique<BoundProgram>(std::move(zero).finish());
+  zero_ = executor.open(std::move(zero).finish());
 
   Tape tape;
   tape.scope("sgd");
   const auto part = [&](const char* name, const Tensor& whole, const FlatRange& range) {
-    return tape.input(name, make_view(whole.as<float>() + range.begin, {{range.end - range.begin}, DType::f32}));
+    return tape.input(name, whole.part(range.begin, {range.end - range.begin}));
   };
   const Var sums = tape.input("squared norms", totals), coefficient = tape.input("clip", clip);
   if (settings.clip > 0) {
@@ -66,15 +65,15 @@ MaskedSgd::MaskedSgd(const ParamStore& params, const Tensor& gradient, const std
     tape.call(AccumulateScaled{}, {momentum, part("gradient", gradient, range), coefficient});
     tape.call(AccumulateScaled{.factor = -1}, {part("weights", value, range), momentum, tape.input("rate", rate_)});
   }
-  step_ = std::make_unique<BoundProgram>(std::move(tape).finish());
+  step_ = executor.open(std::move(tape).finish());
 }
 
-void MaskedSgd::reset() { executor_->run(*zero_); }
+void MaskedSgd::reset() { zero_->run(); }
 
 void MaskedSgd::step(double learning_rate) {
   *rate_.as<double>() = learning_rate;
-  executor_->to_device(rate_);
-  executor_->run(*step_);
+  executor_->upload(rate_);
+  step_->run();
 }
 
 }  // namespace fairway

@@ -34,7 +34,7 @@ class MaskedSgd {
   Executor* executor_;
   Arena state_;
   Tensor buffer_, rate_;
-  std::unique_ptr<BoundProgram> zero_, step_;
+  std::unique_ptr<Session> zero_, step_;
 };
 
 }  // namespace fairway

@@ -55,7 +55,7 @@ WindowPlan WindowedEvaluator::plan_of(int64_t targets) const { return {targets, 
 void WindowedEvaluator::start() {
   cost_ = {};
   model_.load(*params_);
-  context_.executor->to_device(params_->flat_values());
+  context_.executor->upload(params_->flat_values());
   reset();
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -13,44 +12,40 @@ namespace fairway {
 inline constexpr size_t kArenaAlignment = 64;  // one cache line, one AVX-512 vector
 inline constexpr size_t align_up(size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
 
+// What an arena's tensors lie in. A backend with memory of its own keeps a copy by this identity, which no later memory gets
+// again, and lets go of it once the memory is gone.
+class Memory : public std::enable_shared_from_this<Memory> {
+ public:
+  Memory(const std::string& name, size_t bytes);  // zeroed; pages are only backed once touched
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  uint64_t id() const { return id_; }
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t id_;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 class Arena {
  public:
-  // Zeroed; poisoned with NaN where asked by poison(). What the host has written when a device makes its copy goes there,
-  // unless the arena is one that programs alone fill: then the copy begins with zeros, and the host's pages need never exist.
-  enum class Filled : uint8_t { by_host, by_programs };
-  Arena(std::string name, size_t bytes, Filled filled = Filled::by_host);
-  ~Arena();
-  Arena(Arena&& other) noexcept;
-  Arena& operator=(Arena&&) = delete;
-  Arena(const Arena&) = delete;
+  Arena(std::string name, size_t bytes);  // zeroed
 
   Tensor make(std::string_view name, Spec spec);  // lives as long as the arena
-  std::byte* base() const { return data_; }
-  size_t capacity() const { return capacity_; }
+  Tensor all(DType dtype) const;                  // everything made so far as one vector, with the zeros in between
+  Tensor at(size_t offset, Spec spec) const;      // a place that the caller has planned
+  size_t capacity() const { return memory_->bytes(); }
   size_t used() const { return used_; }
-  const std::string& name() const { return name_; }
   void poison();  // every byte 0xFF: floats read before they are written are NaN
-
-  // The arena that holds an address, or null. A device backend keeps its copy of an arena beside it, to be freed with it.
-  static Arena* containing(const std::byte* address);
-  std::shared_ptr<void>& device_copy() { return device_copy_; }
-  Filled filled() const { return filled_; }
-
-  struct Part {
-    std::string name;
-    Spec spec;
-    size_t offset;
-  };
-  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   std::string name_;
-  std::byte* data_ = nullptr;
-  size_t capacity_ = 0;
+  std::shared_ptr<Memory> memory_;
   size_t used_ = 0;
-  Filled filled_ = Filled::by_host;
-  std::vector<Part> parts_;
-  std::shared_ptr<void> device_copy_;
 };
 
 }  // namespace fairway

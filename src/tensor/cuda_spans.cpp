@@ -1,7 +1,5 @@
 #include "tensor/cuda_spans.h"
 
-#include <cuda_runtime.h>
-
 #include <vector>
 
 namespace fairway::cuda {
@@ -46,23 +44,21 @@ struct StreamSpans::Recorded {
 StreamSpans::StreamSpans(Lane lane) : lane_(lane) {}
 StreamSpans::~StreamSpans() = default;
 
-void StreamSpans::begin(const std::string& name, void* stream) {
+void StreamSpans::begin(const std::string& name, cudaStream_t stream) {
   Timeline* timeline = Timeline::active();
   if (timeline == nullptr) return;
-  const auto queue = static_cast<cudaStream_t>(stream);
   if (!recorded_) {
-    recorded_ = std::make_shared<Recorded>(queue);
+    recorded_ = std::make_shared<Recorded>(stream);
     timeline->before_reading([recorded = recorded_, lane = lane_](Timeline& to) { recorded->tell(to, lane); });
   }
   Recorded::Span& span = recorded_->spans.emplace_back(Recorded::Span{name});
   cudaEventCreate(&span.begin);
   cudaEventCreate(&span.end);
-  cudaEventRecord(span.begin, queue);
+  cudaEventRecord(span.begin, stream);
 }
 
-void StreamSpans::end(void* stream) {
-  if (Timeline::active() != nullptr && recorded_)
-    cudaEventRecord(recorded_->spans.back().end, static_cast<cudaStream_t>(stream));
+void StreamSpans::end(cudaStream_t stream) {
+  if (Timeline::active() != nullptr && recorded_) cudaEventRecord(recorded_->spans.back().end, stream);
 }
 
 }  // namespace fairway::cuda

@@ -2,6 +2,8 @@
 // device's clock is tied to the host's by one event that the host waits for.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <memory>
 #include <string>
 
@@ -16,9 +18,9 @@ class StreamSpans {
   StreamSpans(const StreamSpans&) = delete;
   StreamSpans& operator=(const StreamSpans&) = delete;
 
-  // `stream` is a cudaStream_t. Nothing happens unless a timeline is recorded.
-  void begin(const std::string& name, void* stream);
-  void end(void* stream);
+  // Nothing happens unless a timeline is recorded.
+  void begin(const std::string& name, cudaStream_t stream);
+  void end(cudaStream_t stream);
 
  private:
   struct Recorded;

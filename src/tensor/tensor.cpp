@@ -67,6 +67,14 @@ Tensor Tensor::reshaped(Shape shape) const {
   return out;
 }
 
+Tensor Tensor::part(int64_t first, Shape shape) const {
+  FAIRWAY_ASSERT(first >= 0 && first + shape.numel() <= numel(), "a part outside of its tensor");
+  Tensor out = *this;
+  out.spec.shape = shape;
+  out.data = data == nullptr ? nullptr : data + static_cast<size_t>(first) * size_of(spec.dtype);
+  return out;
+}
+
 Tensor make_view(void* data, Spec spec) {
   Tensor out;
   out.data = static_cast<std::byte*>(data);

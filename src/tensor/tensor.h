@@ -61,13 +61,16 @@ struct Spec {
 
 [[noreturn]] void fail_dtype(DType have, DType want);
 
+class Memory;  // tensor/arena.h
+
 struct Tensor {
   std::byte* data = nullptr;
   Spec spec;
   Device device = Device::cpu;
-  bool present = false;     // an optional argument that is absent has present == false (plans have no data yet)
-  bool accumulate = false;  // of a gradient: the writer adds to what is there instead of replacing it
-  int32_t pitch = 0;        // elements between rows where a device keeps several tensors side by side; 0: dense
+  bool present = false;            // an optional argument that is absent has present == false (plans have no data yet)
+  bool accumulate = false;         // of a gradient: the writer adds to what is there instead of replacing it
+  int32_t pitch = 0;               // elements between rows where a device keeps several tensors side by side; 0: dense
+  const Memory* memory = nullptr;  // of the arena it was made in; null where it lies in memory of somebody else
 
   explicit operator bool() const { return present; }
   int64_t dim(int axis) const { return spec.shape[axis]; }
@@ -80,8 +83,9 @@ struct Tensor {
     if (spec.dtype != DTypeOf<T>::value) fail_dtype(spec.dtype, DTypeOf<T>::value);
     return reinterpret_cast<T*>(data);
   }
-  Tensor slice(int64_t index) const;   // element `index` of the first axis, one rank lower
-  Tensor reshaped(Shape shape) const;  // the same elements under another shape
+  Tensor slice(int64_t index) const;              // element `index` of the first axis, one rank lower
+  Tensor reshaped(Shape shape) const;             // the same elements under another shape
+  Tensor part(int64_t first, Shape shape) const;  // elements from `first` on, counted over all axes
 };
 
 Tensor make_view(void* data, Spec spec);

@@ -13,9 +13,7 @@ void save_averaged(const std::filesystem::path& path, Trainer& trainer, ModelSta
   require_finite(flat, step);
   std::vector<NamedTensor> tensors;
   for (const ParamBank& bank : trainer.params().banks()) {
-    Tensor value = bank.value;
-    value.data = flat.data + (bank.value.data - trainer.params().flat_values().data);
-    tensors.push_back({bank.info.name, value, bank.info.shape.empty()});
+    tensors.push_back({bank.info.name, flat.part(bank.offset, bank.value.spec.shape), bank.info.shape.empty()});
   }
   std::map<std::string, std::string> metadata{{"average", trainer.averager().result_name()},
                                               {"looped", stage.looped ? "1" : "0"},

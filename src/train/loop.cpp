@@ -34,7 +34,7 @@ class Loop {
     progress_.total_steps = recipe.train.steps;
     progress_.budget = recipe.train.seconds - recipe.train.reserve_seconds;
     // Ranks agree on the time of finished steps only, and a timeline shows steps one by one.
-    const bool alone = trainer.executor().stream() != nullptr && comm_.size() == 1 && options.profile.empty();
+    const bool alone = trainer.executor().on_device() && comm_.size() == 1 && options.profile.empty();
     behind_ = static_cast<size_t>(options.behind >= 0 ? options.behind : alone ? 1 : 0);
   }
 
@@ -130,7 +130,7 @@ TrainSummary Loop::run(ThreadPool& pool) {
   begin(pool);
   const TrainSummary summary = steps_to_the_end();
   const std::string table =
-      profile_.write(comm_, trainer_.executor(), trainer_.bound(stage_), teller_.peak() * 1e9 / comm_.size());
+      profile_.write(comm_, trainer_.executor(), trainer_.session(stage_), teller_.peak() * 1e9 / comm_.size());
   if (!table.empty()) teller_.say(table);
   return summary;
 }
@@ -279,7 +279,7 @@ void Loop::checkpoint() {
   trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
-  trainer_.optimizer().gather_state(trainer_.executor());
+  trainer_.optimizer().gather_state();
   const RunState state{.step = progress_.step,
                        .elapsed = progress_.elapsed,
                        .next_step = progress_.next_step,

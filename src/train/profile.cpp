@@ -19,7 +19,7 @@ void Profile::before_step() {
   if (steps_ == kFirst) origin_ = Timeline::now();
 }
 
-std::string Profile::write(Communicator& comm, Executor& executor, const BoundProgram& passes, double peak_flops) {
+std::string Profile::write(Communicator& comm, Executor& executor, Session& passes, double peak_flops) {
   if (path_.empty()) return {};
   Timeline::record(true);
   comm.broadcast(make_view(&origin_, {{1}, DType::f64}));  // ranks of one machine have one clock
@@ -27,7 +27,7 @@ std::string Profile::write(Communicator& comm, Executor& executor, const BoundPr
   Timeline::record(false);
   const std::vector<std::string> all = gather_bytes(comm, own);
   if (!comm.root()) return {};
-  const Peaks peaks{peak_flops, executor.peak_bytes()};
+  const Peaks peaks{peak_flops, peak_bytes_of(executor)};
   const std::vector<OpLine> ops = op_table(executor, passes, kTimedPasses);
   write_file_atomic(path_, Timeline::trace(all, op_table_json(ops, peaks)));
   double total = 0;

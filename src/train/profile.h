@@ -16,7 +16,7 @@ class Profile {
   explicit Profile(std::filesystem::path path) : path_(std::move(path)) {}
   void before_step();
   // On rank 0, which also gives the table as text. Collective; after the last step, since the passes run again to be timed.
-  std::string write(Communicator& comm, Executor& executor, const BoundProgram& passes, double peak_flops);
+  std::string write(Communicator& comm, Executor& executor, Session& passes, double peak_flops);
 
  private:
   std::filesystem::path path_;

@@ -49,7 +49,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
   if (trainer.averager().ema()) comm.broadcast(trainer.averager().ema());
   if (trainer.averager().swa()) comm.broadcast(trainer.averager().swa());
   trainer.averager().restore_snapshots(state->snapshots);
-  trainer.optimizer().share_state(trainer.executor());
+  trainer.optimizer().share_state();
   return state;
 }
 

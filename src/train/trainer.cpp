@@ -18,7 +18,7 @@ size_t io_bytes(const Recipe& recipe, const Geometry& geometry) {
 // A device's gradients set out early where the host need not wait for them: through host memory (MPI) every matrix would stop
 // the host, and with it the queue of kernels, until it is there.
 Optimizer::Start start_of(const Executor& executor, const Communicator& comm) {
-  return executor.stream() == nullptr || !comm.host_waits() ? Optimizer::Start::early : Optimizer::Start::after_backward;
+  return !executor.on_device() || !comm.host_waits() ? Optimizer::Start::early : Optimizer::Start::after_backward;
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
       comm_(&comm),
       params_(parameter_table(recipe), ParamStore::Gradients::kept),
       io_("inputs", io_bytes(recipe, geometry)),
-      optimizer_(recipe, params_, comm, start_of(executor, comm)),
-      averager_(recipe, params_),
+      optimizer_(recipe, params_, executor, comm, start_of(executor, comm)),
+      averager_(recipe, params_, executor),
       told_(static_cast<size_t>(recipe.train.micro_batches() + recipe.train.emulated_world)) {
   const Spec indices{{geometry.tokens}, DType::i32};
   inputs_.row_length = geometry.row_length;
@@ -48,7 +48,7 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
   inputs_.loss_gradient = io_.make("loss gradient", {{1}, DType::f32});
   fill_rope(recipe, inputs_.rope);
 
-  std::array<Program, kStages> programs;
+  std::array<Recording, kStages> recordings;
   size_t bytes = 0;
   for (ModelStage stage : {ModelStage{}, ModelStage{true, false}, ModelStage{false, true}, ModelStage{true, true}}) {
     if (!reachable(stage)) continue;
@@ -56,16 +56,18 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
     const ModelOutputs outputs = build_model(tape, recipe, params_, inputs_, stage);
     outputs_[index_of(stage)] = outputs;
     const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
-    programs[index_of(stage)] = std::move(tape).finish(outputs.loss, gradient);
-    bytes = std::max(bytes, programs[index_of(stage)].arena_bytes);
+    recordings[index_of(stage)] = std::move(tape).finish(outputs.loss, gradient);
+    bytes = std::max(bytes, recordings[index_of(stage)].program.arena_bytes);
   }
   for (Asked& asked : asked_) {
     asked.norms.resize(static_cast<size_t>(optimizer_.local_ranks()));
     asked.losses.resize(asked.norms.size() * static_cast<size_t>(recipe.train.micro_batches() / recipe.train.emulated_world));
+    for (auto* deliveries : {&asked.norms, &asked.losses})
+      for (auto& delivery : *deliveries) delivery = executor.open_delivery();
   }
   activations_ = std::make_unique<Arena>("activations", bytes);
   for (size_t i = 0; i < kStages; ++i) {
-    if (!programs[i].calls.empty()) stages_[i] = std::make_unique<BoundProgram>(std::move(programs[i]), *activations_);
+    if (!recordings[i].program.calls.empty()) stages_[i] = executor.open(std::move(recordings[i]), activations_.get());
   }
 }
 
@@ -73,15 +75,13 @@ bool Trainer::reachable(ModelStage stage) const {
   return (!stage.looped || recipe_->model.loop.count > 0) && (!stage.fake_quant || recipe_->train.qat.enabled);
 }
 
-const BoundProgram& Trainer::bound(ModelStage stage) const {
-  const auto& program = stages_[index_of(stage)];
-  FAIRWAY_ASSERT(program != nullptr, "the recipe has no such stage");
-  return *program;
+Session& Trainer::session(ModelStage stage) const {
+  const auto& session = stages_[index_of(stage)];
+  FAIRWAY_ASSERT(session != nullptr, "the recipe has no such stage");
+  return *session;
 }
 
-const Program& Trainer::program(ModelStage stage) const { return bound(stage).program(); }
-
-Tensor Trainer::loss(ModelStage stage) const { return bound(stage).tensor(outputs_[index_of(stage)].loss.id); }
+Tensor Trainer::loss(ModelStage stage) const { return session(stage).fetched(outputs_[index_of(stage)].loss.id); }
 
 void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
   fairway::initialize(params_, recipe_->model, seed, pool);
@@ -99,55 +99,54 @@ void Trainer::load(const MicroBatch& batch, double loss_gradient) {
   if (geometry_.packed) copy(inputs_.segment_start, batch.segment_start);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(loss_gradient);
   for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.segment_start, inputs_.loss_gradient})
-    executor_->to_device(input);
+    executor_->upload(input);
 }
 
 void Trainer::fetch_state() {
   for (const Tensor& state : {params_.flat_values(), optimizer_.flat_state(), averager_.ema(), averager_.swa()})
-    executor_->to_host(state);
+    executor_->download(state);
 }
 
 // Once weights are in place: a device takes them along. Later stages need no memory of their own then.
 void Trainer::prepare_stages() {
-  std::vector<const BoundProgram*> programs;
+  std::vector<Session*> sessions;
   for (const auto& stage : stages_)
-    if (stage) programs.push_back(stage.get());
-  std::sort(programs.begin(), programs.end(),
-            [](const BoundProgram* a, const BoundProgram* b) { return a->program().arena_bytes > b->program().arena_bytes; });
-  for (const BoundProgram* program : programs) executor_->prepare(*program);
+    if (stage) sessions.push_back(stage.get());
+  std::ranges::sort(sessions, std::greater{}, [](const Session* session) { return session->program().arena_bytes; });
+  for (Session* session : sessions) session->prepare();
 }
 
 void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
   FAIRWAY_ASSERT(begun_ - finished_ < kStepsAhead, "too many steps were begun before their results were read");
   if (begun_ == 0) prepare_stages();
   const int64_t local = optimizer_.local_ranks(), per_rank = recipe_->train.micro_batches() / recipe_->train.emulated_world;
-  const BoundProgram& program = bound(stage);
+  Session& passes = session(stage);
   Asked& asked = asked_[static_cast<size_t>(begun_++ % kStepsAhead)];
   const auto ask_loss = [&](int64_t batch) {
-    executor_->deliver(program, outputs_[index_of(stage)].loss.id, asked.losses[static_cast<size_t>(batch)]);
+    passes.deliver(outputs_[index_of(stage)].loss.id, *asked.losses[static_cast<size_t>(batch)]);
   };
   for (int64_t rank = 0; rank < local; ++rank) {
     const int64_t begin = rank * per_rank;
-    optimizer_.begin_rank(*executor_);
+    optimizer_.begin_rank();
     for (int64_t i = 0; i < per_rank; ++i) {
       load(next(), 1.0 / static_cast<double>(per_rank));
       const TimelineRange range("forward and backward");
       if (i + 1 == per_rank) {
-        optimizer_.run_last(*executor_, program);
+        optimizer_.run_last(passes);
       } else {
-        executor_->run(program);
+        passes.run();
       }
       ask_loss(begin + i);
     }
     {
       const TimelineRange range("clip");
-      optimizer_.end_rank(*executor_, rank);
+      optimizer_.end_rank(rank);
     }
-    optimizer_.deliver_norm(*executor_, asked.norms[static_cast<size_t>(rank)]);
+    optimizer_.deliver_norm(*asked.norms[static_cast<size_t>(rank)]);
   }
   const TimelineRange range("update");
-  optimizer_.update(*executor_, numbers);
-  averager_.observe(*executor_, numbers.step, numbers.learning_rate_scale);
+  optimizer_.update(numbers);
+  averager_.observe(numbers.step, numbers.learning_rate_scale);
 }
 
 StepResult Trainer::finish_step() {
@@ -159,12 +158,13 @@ StepResult Trainer::finish_step() {
   double* losses = told_.data();
   double* norms = losses + batches;
   for (int64_t i = 0; i < local * per_rank; ++i) {
-    executor_->receive(asked.losses[static_cast<size_t>(i)]);
-    losses[first * per_rank + i] = static_cast<double>(asked.losses[static_cast<size_t>(i)].number<float>(0));
+    Delivery& delivered = *asked.losses[static_cast<size_t>(i)];
+    delivered.receive();
+    losses[first * per_rank + i] = static_cast<double>(delivered.number<float>(0));
   }
   for (int64_t rank = 0; rank < local; ++rank) {
-    executor_->receive(asked.norms[static_cast<size_t>(rank)]);
-    norms[first + rank] = Optimizer::norm_in(asked.norms[static_cast<size_t>(rank)]);
+    asked.norms[static_cast<size_t>(rank)]->receive();
+    norms[first + rank] = Optimizer::norm_in(*asked.norms[static_cast<size_t>(rank)]);
   }
   comm_->all_reduce(told_);  // each number has one owner, so the sum is exact
   StepResult result;

@@ -58,8 +58,7 @@ class Trainer {
   const ParamStore& params() const { return params_; }
   Optimizer& optimizer() { return optimizer_; }
   Averager& averager() { return averager_; }
-  const Program& program(ModelStage stage) const;
-  const BoundProgram& bound(ModelStage stage) const;
+  Session& session(ModelStage stage) const;
   void load(const MicroBatch& batch, double loss_gradient);  // into the programs' inputs
   Tensor loss(ModelStage stage) const;
   void fetch_state();  // weights, optimizer state and averages become readable by the host
@@ -81,10 +80,10 @@ class Trainer {
   Optimizer optimizer_;
   Averager averager_;
   std::unique_ptr<Arena> activations_;  // shared by the stages: only one runs at a time
-  std::array<std::unique_ptr<BoundProgram>, kStages> stages_;
+  std::array<std::unique_ptr<Session>, kStages> stages_;
   std::array<ModelOutputs, kStages> outputs_;
   struct Asked {  // of this process: the loss of every micro-batch, the gradient norm of every emulated rank
-    std::vector<Delivery> losses, norms;
+    std::vector<std::unique_ptr<Delivery>> losses, norms;
   };
   std::array<Asked, kStepsAhead> asked_;
   int64_t begun_ = 0, finished_ = 0;

@@ -20,7 +20,7 @@ class Fit : public testing::Test {
     return fit_model({.weights = small_.weights,
                       .recipe = small_.recipe,
                       .hessians = &small_.hessians,
-                      .queue = small_.queue,
+                      .site = small_.queue,
                       .budget = budget,
                       .as_published = as_published});
   }

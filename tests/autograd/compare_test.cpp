@@ -6,16 +6,22 @@
 #include <cmath>
 
 #include "autograd/eager.h"
+#include "autograd/host_executor.h"
 #include "bench/step_bench.h"
 
 namespace fairway {
 namespace {
 
 // A backend that is right but for one result: the `nth` time that op runs, one number changes.
-class Broken : public Executor {
+class Broken : public HostExecutor {
  public:
   Broken(Queue& queue, std::string op, bool backward, int nth, float error)
-      : inner_(make_cpu_executor(queue)), op_(std::move(op)), backward_(backward), nth_(nth), error_(error) {}
+      : HostExecutor(queue),
+        inner_(make_cpu_executor(queue)),
+        op_(std::move(op)),
+        backward_(backward),
+        nth_(nth),
+        error_(error) {}
   Backend backend() const override { return Backend::cpu; }
   void run_call(const BoundCall& bound) override {
     inner_->run_call(bound);

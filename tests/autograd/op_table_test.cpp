@@ -17,7 +17,9 @@ class OpTable : public testing::Test {
     memory_.push_back(std::make_unique<std::vector<float>>(static_cast<size_t>(shape.numel()), 1.0f));
     return make_view(memory_.back()->data(), {shape, DType::f32});
   }
-  Var param(Shape shape) { return tape_.param("p" + std::to_string(memory_.size()), make(shape), make(shape)); }
+  Var param(Shape shape) {
+    return tape_.param({static_cast<int32_t>(memory_.size())}, "p" + std::to_string(memory_.size()), make(shape), make(shape));
+  }
 
   Tape tape_;
   std::vector<std::unique_ptr<std::vector<float>>> memory_;
@@ -28,8 +30,8 @@ class OpTable : public testing::Test {
 // y (3, 4) = h (3, 2)·Wᵀ.
 TEST_F(OpTable, CountsProductsAndBytes) {
   const Var y = tape_.one(ProjectResidual{}, {Var{}, param({3, 2}), param({4, 2}), param({4})});
-  const BoundProgram program(std::move(tape_).finish(y, tape_.input("d y", make({3, 4}))));
-  const std::vector<OpLine> lines = op_table(*executor_, program, 2);
+  const auto session = executor_->open(std::move(tape_).finish(y, tape_.input("d y", make({3, 4}))));
+  const std::vector<OpLine> lines = op_table(*executor_, *session, 2);
   ASSERT_EQ(lines.size(), 2U);
   for (const OpLine& line : lines) {
     const bool backward = line.name == "project_residual'";
@@ -46,8 +48,8 @@ TEST_F(OpTable, CountsProductsAndBytes) {
 
 TEST_F(OpTable, WhatPassesIsNotRead) {
   const Var y = tape_.one(Add{}, {param({5, 1}), param({5, 1})});
-  const BoundProgram program(std::move(tape_).finish(y, tape_.input("d y", make({5, 1}))));
-  for (const OpLine& line : op_table(*executor_, program, 1))
+  const auto session = executor_->open(std::move(tape_).finish(y, tape_.input("d y", make({5, 1}))));
+  for (const OpLine& line : op_table(*executor_, *session, 1))
     EXPECT_EQ(line.bytes, line.name == "add" ? 3 * 20 : 20 + 2 * 2 * 20) << line.name;
 }
 

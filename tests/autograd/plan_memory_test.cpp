@@ -25,7 +25,7 @@ struct Externals {
   }
 };
 
-Program random_program(uint64_t seed, Externals& externals) {
+Recording random_program(uint64_t seed, Externals& externals) {
   Rng rng(seed);
   Tape tape;
   std::vector<std::vector<Var>> pools(2);  // by shape
@@ -33,8 +33,10 @@ Program random_program(uint64_t seed, Externals& externals) {
   Var gates[2];
   for (size_t s = 0; s < 2; ++s) {
     for (int i = 0; i < 2; ++i)
-      pools[s].push_back(tape.param(fmt::format("p{}{}", s, i), externals.make(shapes[s], 1), externals.make(shapes[s], 0)));
-    gates[s] = tape.param(fmt::format("gate{}", s), externals.make({shapes[s][1]}, 1), externals.make({shapes[s][1]}, 0));
+      pools[s].push_back(tape.param({static_cast<int32_t>(10 * s) + i}, fmt::format("p{}{}", s, i),
+                                    externals.make(shapes[s], 1), externals.make(shapes[s], 0)));
+    gates[s] = tape.param({static_cast<int32_t>(10 * s) + 9}, fmt::format("gate{}", s), externals.make({shapes[s][1]}, 1),
+                          externals.make({shapes[s][1]}, 0));
   }
   const auto count = 5 + rng.below(30);
   for (uint64_t i = 0; i < count; ++i) {
@@ -68,7 +70,7 @@ std::vector<Piece> pieces(const Program& program) {
   std::vector<Piece> out;
   for (size_t id = 0; id < program.values.size(); ++id) {
     const Value& value = program.values[id];
-    if (value.external) continue;
+    if (value.place != Value::Place::planned) continue;
     size_t first = SIZE_MAX, last = 0;
     const auto touch = [&](size_t call) { first = std::min(first, call), last = std::max(last, call); };
     for (size_t i = 0; i < program.calls.size(); ++i) {
@@ -93,7 +95,7 @@ TEST(PlanMemory, ValuesAliveTogetherNeverOverlap) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Externals externals;
     externals.memory.reserve(64);
-    const Program program = random_program(seed, externals);
+    const Program program = random_program(seed, externals).program;
     const std::vector<Piece> all = pieces(program);
     size_t sum = 0;
     for (const Piece& a : all) {
@@ -112,10 +114,11 @@ TEST(PlanMemory, ValuesAliveTogetherNeverOverlap) {
 }
 
 // The same program with memory of its own for every value.
-Program unshared(Program program) {
+Recording unshared(Recording recording) {
+  Program& program = recording.program;
   size_t offset = 0;
   for (Value& value : program.values) {
-    if (value.external) continue;
+    if (value.place != Value::Place::planned) continue;
     value.offset = offset;
     offset += align_up(value.spec.bytes());
   }
@@ -124,25 +127,26 @@ Program unshared(Program program) {
     offset += align_up(call.workspace_bytes);
   }
   program.arena_bytes = offset;
-  return program;
+  return recording;
 }
 
 // Gradients, kept values and observed values after a run over poisoned memory.
-std::vector<float> results(const Program& program) {
+std::vector<float> results(const Recording& recording) {
+  const Program& program = recording.program;
   Arena arena("test", program.arena_bytes);
   arena.poison();
-  for (const Value& value : program.values)
-    if (value.external && value.name.starts_with("d p")) std::memset(value.external.data, 0, value.spec.bytes());
-  for (const Value& value : program.values)
-    if (value.external && value.name.starts_with("d gate")) std::memset(value.external.data, 0, value.spec.bytes());
-  const BoundProgram bound(program, arena);
+  for (size_t slot = 0; slot < program.slots.size(); ++slot) {
+    const Tensor& memory = recording.bindings.at(static_cast<int32_t>(slot));
+    if (program.slots[slot].kind == Slot::Kind::gradient) std::memset(memory.data, 0, memory.spec.bytes());
+  }
   Queue queue(1);
+  const auto executor = make_ref_executor(queue);
+  const auto session = executor->open(recording, &arena);
   std::vector<float> out;
   const auto take = [&](const Tensor& t) { out.insert(out.end(), t.as<float>(), t.as<float>() + t.numel()); };
-  make_ref_executor(queue)->run(bound, [&](std::string_view, const Tensor& value) { take(value); });
-  for (const Value& value : program.values)
-    if (value.external) take(value.external);
-  for (int32_t id : program.kept) take(bound.tensor(id));
+  session->run([&](std::string_view, const Tensor& value) { take(value); });
+  for (size_t slot = 0; slot < program.slots.size(); ++slot) take(recording.bindings.at(static_cast<int32_t>(slot)));
+  for (int32_t id : program.kept) take(session->fetch(id));
   return out;
 }
 
@@ -150,8 +154,8 @@ TEST(PlanMemory, SharingChangesNoResult) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     Externals externals;
     externals.memory.reserve(64);
-    const Program program = random_program(seed, externals);
-    const std::vector<float> shared = results(program), apart = results(unshared(program));
+    const Recording recording = random_program(seed, externals);
+    const std::vector<float> shared = results(recording), apart = results(unshared(recording));
     EXPECT_EQ(shared, apart) << "seed " << seed;
     for (float value : shared) ASSERT_TRUE(std::isfinite(value)) << "seed " << seed;  // nothing reads what was not written
   }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "autograd/eager.h"
+#include "autograd/passes.h"
 #include "base/error.h"
 
 namespace fairway {
@@ -19,11 +20,11 @@ class TapeTest : public testing::Test {
     return make_view(memory.data(), {{1, static_cast<int64_t>(memory.size())}, DType::f32});
   }
   void run(
-      Program program, const Observer& observer = [](std::string_view, const Tensor&) {}) {
-    program_ = std::make_unique<BoundProgram>(std::move(program));
-    executor_->run(*program_, observer);
+      Recording recording, const Observer& observer = [](std::string_view, const Tensor&) {}) {
+    session_ = executor_->open(std::move(recording));
+    session_->run(observer);
   }
-  Var x() { return tape_.param("x", view(x_), view(dx_)); }
+  Var x() { return tape_.param({0}, "x", view(x_), view(dx_)); }
   Var gradient() { return tape_.input("d loss", view(dy_)); }
   static int backward_calls(const Program& program) {
     return static_cast<int>(
@@ -32,7 +33,7 @@ class TapeTest : public testing::Test {
 
   Queue queue_{1};
   std::unique_ptr<Executor> executor_ = make_ref_executor(queue_);
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<Session> session_;
   Tape tape_;
   std::vector<float> x_{1, 2, 3}, dx_{0, 0, 0}, dy_{1, 10, 100};
 };
@@ -60,13 +61,14 @@ TEST_F(TapeTest, ParameterGradientsAddToWhatIsThere) {
   dx_ = {7, 7, 7};
   run(std::move(tape_).finish(tape_.one(Add{}, {x(), x()}), gradient()));
   EXPECT_THAT(dx_, ElementsAre(9, 27, 207));
-  executor_->run(*program_);  // a second micro-batch
+  session_->run();  // a second micro-batch
   EXPECT_THAT(dx_, ElementsAre(11, 47, 407));
 }
 
 TEST_F(TapeTest, InputsGetNoGradient) {
   std::vector<float> other{1, 1, 1};
-  const Program program = std::move(tape_).finish(tape_.one(Add{}, {x(), tape_.input("other", view(other))}), gradient());
+  const Program program =
+      std::move(tape_).finish(tape_.one(Add{}, {x(), tape_.input("other", view(other))}), gradient()).program;
   ASSERT_EQ(program.calls.size(), 2U);
   EXPECT_NE(program.calls[1].din[0], kNoValue);
   EXPECT_EQ(program.calls[1].din[1], kNoValue);
@@ -76,7 +78,7 @@ TEST_F(TapeTest, CallsWithoutAGradientAreLeftOut) {
   const int32_t x_id = x().id;
   const Var used = tape_.one(RmsNorm{}, {x()});
   tape_.one(RmsNorm{}, {used});  // its result goes nowhere
-  const Program program = std::move(tape_).finish(tape_.one(Add{}, {used, used}), gradient());
+  const Program program = std::move(tape_).finish(tape_.one(Add{}, {used, used}), gradient()).program;
   EXPECT_EQ(backward_calls(program), 2);
   for (const Call& call : program.calls) {
     if (!call.backward || op_name(call.op) != "rms_norm") continue;
@@ -86,7 +88,7 @@ TEST_F(TapeTest, CallsWithoutAGradientAreLeftOut) {
 
 TEST_F(TapeTest, WithoutALossNothingIsDifferentiated) {
   tape_.one(Add{}, {x(), x()});
-  EXPECT_EQ(backward_calls(std::move(tape_).finish()), 0);
+  EXPECT_EQ(backward_calls(std::move(tape_).finish().program), 0);
 }
 
 TEST_F(TapeTest, KeptValuesOutliveTheProgram) {
@@ -95,7 +97,7 @@ TEST_F(TapeTest, KeptValuesOutliveTheProgram) {
   Var last = kept;
   for (int i = 0; i < 6; ++i) last = tape_.one(RmsNorm{}, {last});
   run(std::move(tape_).finish(last, gradient()));
-  const Tensor value = program_->tensor(kept.id);
+  const Tensor value = session_->fetch(kept.id);
   EXPECT_THAT(std::vector<float>(value.as<float>(), value.as<float>() + 3), ElementsAre(2, 4, 6));
 }
 
@@ -126,9 +128,10 @@ TEST_F(TapeTest, AValueObservedLateIsStillThere) {
 
 TEST_F(TapeTest, AbsentArgumentsStayAbsent) {
   std::vector<float> weight{2, 2, 2}, dweight{0, 0, 0};
-  const Var w = tape_.param("w", make_view(weight.data(), {{3}, DType::f32}), make_view(dweight.data(), {{3}, DType::f32}));
+  const Var w =
+      tape_.param({1}, "w", make_view(weight.data(), {{3}, DType::f32}), make_view(dweight.data(), {{3}, DType::f32}));
   run(std::move(tape_).finish(tape_.one(Skip{}, {x(), x(), w, Var{}}), gradient()));
-  for (const BoundCall& call : program_->calls()) {
+  for (const BoundCall& call : session_->calls()) {
     if (op_name(call.call->op) != "skip") continue;
     EXPECT_FALSE(call.in[3]);
     if (!call.call->backward) continue;
@@ -138,9 +141,64 @@ TEST_F(TapeTest, AbsentArgumentsStayAbsent) {
   EXPECT_THAT(dweight, ElementsAre(1, 20, 300));  // dy·x
 }
 
-TEST_F(TapeTest, OneTensorOfTheCallerIsOneValue) {
+TEST_F(TapeTest, OnePartOfAnArenaIsOneValue) {
+  Arena arena("inputs", 1024);
+  const Tensor whole = arena.make("whole", {{2, 3}, DType::f32});
   EXPECT_EQ(x().id, x().id);
-  EXPECT_EQ(tape_.input("the same", view(x_)).id, x().id);
+  EXPECT_EQ(tape_.input("row", whole.slice(1)).id, tape_.input("the same", whole.part(3, {3})).id);
+  EXPECT_NE(tape_.input("row", whole.slice(1)).id, tape_.input("another", whole.slice(0)).id);
+  EXPECT_NE(tape_.input("row", whole.slice(1)).id, tape_.input("as a matrix", whole.part(3, {1, 3})).id);
+}
+
+TEST_F(TapeTest, ARecordingRunsOverWhateverItIsBoundTo) {
+  const Var sum = tape_.one(Add{}, {x(), tape_.input("other", view(x_))});
+  tape_.keep(sum);
+  Recording recording = std::move(tape_).finish(sum, gradient());
+  std::vector<float> other{5, 6, 7}, elsewhere{0, 0, 0};
+  for (size_t slot = 0; slot < recording.program.slots.size(); ++slot)
+    if (recording.program.slots[slot].kind == Slot::Kind::parameter)
+      recording.bindings.bind(static_cast<int32_t>(slot), view(other));
+  rebind_gradients(recording, [&](const ParamSlot& which) {
+    EXPECT_EQ(which, ParamSlot{0});
+    return view(elsewhere);
+  });
+  run(recording);
+  EXPECT_THAT(dx_, ElementsAre(0, 0, 0));
+  EXPECT_THAT(elsewhere, ElementsAre(1, 10, 100));
+  EXPECT_EQ(session_->fetch(sum.id).as<float>()[2], 10);
+  drop_gradients(recording.program, [](const ParamSlot&) { return true; });
+  run(recording);
+  EXPECT_THAT(elsewhere, ElementsAre(1, 10, 100)) << "a frozen parameter got a gradient";
+}
+
+TEST_F(TapeTest, StateIsZeroAtFirstThenWhatTheLastRunLeft) {
+  const Var total = tape_.state("total", {{1, 3}, DType::f32});
+  tape_.call(AccumulateScaled{}, {total, tape_.input("x", view(x_)), Var{}});
+  const Recording recording = std::move(tape_).finish();
+  const auto first = executor_->open(recording), second = executor_->open(recording);
+  for (int i = 0; i < 3; ++i) first->run();
+  second->run();
+  const auto last_of = [&](Session& session) { return session.fetch(total.id).as<float>()[2]; };
+  EXPECT_EQ(last_of(*first), 9);
+  EXPECT_EQ(last_of(*second), 3) << "sessions share no state";
+  first->clear_state();
+  first->run();
+  EXPECT_EQ(last_of(*first), 3);
+}
+
+TEST_F(TapeTest, ProductsOfObservedValuesAreSummedInState) {
+  const Var twice = tape_.one(Add{}, {x(), x()});
+  tape_.observe("twice", twice);
+  tape_.observe("unwanted", x());
+  Recording recording = std::move(tape_).finish();
+  const auto sums = sum_products(recording.program, [](const std::string& point) { return point == "twice"; });
+  ASSERT_EQ(sums.size(), 1U);
+  const auto session = executor_->open(recording);
+  session->run();
+  session->run();
+  const Tensor sum = session->fetch(sums.at("twice"));
+  EXPECT_EQ(sum.as<double>()[0], 2 * 2 * 2);      // of (2, 4, 6), twice
+  EXPECT_EQ(sum.as<double>()[3 * 2], 2 * 6 * 2);  // row 2, column 0
 }
 
 template <class Record>

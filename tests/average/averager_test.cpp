@@ -28,13 +28,13 @@ class Averages : public testing::Test {
 };
 
 TEST_F(Averages, EmaIsTheClosedForm) {
-  Averager averager(recipe(AverageUse::ema), params_);
+  Averager averager(recipe(AverageUse::ema), params_, *executor_);
   set(0);
   averager.start();
   constexpr int kSteps = 12;
   for (int step = 1; step <= kSteps; ++step) {
     set(step);
-    averager.observe(*executor_, step, 1);
+    averager.observe(step, 1);
   }
   ASSERT_EQ(averager.result_name(), "ema");
   ASSERT_EQ(averager.result().spec, params_.flat_values().spec);
@@ -47,12 +47,12 @@ TEST_F(Averages, EmaIsTheClosedForm) {
 }
 
 TEST_F(Averages, SwaIsTheMeanOfItsSnapshots) {
-  Averager averager(recipe(AverageUse::swa), params_);
+  Averager averager(recipe(AverageUse::swa), params_, *executor_);
   set(0);
   averager.start();
   for (int step = 1; step <= 15; ++step) {
     set(step);
-    averager.observe(*executor_, step, step < 6 ? 0.5 : 0.49);  // only below the threshold: 6, 9, 12, 15
+    averager.observe(step, step < 6 ? 0.5 : 0.49);  // only below the threshold: 6, 9, 12, 15
   }
   EXPECT_EQ(averager.snapshots(), 4);
   EXPECT_EQ(averager.result_name(), "swa");
@@ -64,31 +64,31 @@ TEST_F(Averages, SwaIsTheMeanOfItsSnapshots) {
 }
 
 TEST_F(Averages, SwaWithoutASnapshotGivesTheWeights) {
-  Averager averager(recipe(AverageUse::swa), params_);
+  Averager averager(recipe(AverageUse::swa), params_, *executor_);
   set(1);
   averager.start();
-  averager.observe(*executor_, 3, 1);
-  averager.observe(*executor_, 4, 0.1);
+  averager.observe(3, 1);
+  averager.observe(4, 0.1);
   EXPECT_EQ(averager.snapshots(), 0);
   EXPECT_EQ(averager.result_name(), "last");
   EXPECT_EQ(averager.result().data, params_.flat_values().data);
 }
 
 TEST_F(Averages, SwaGoesOnFromARestoredCount) {
-  Averager averager(recipe(AverageUse::swa), params_);
+  Averager averager(recipe(AverageUse::swa), params_, *executor_);
   for (int64_t i = 0; i < averager.swa().numel(); ++i) averager.swa().as<float>()[i] = 3;
   averager.restore_snapshots(2);
   for (int64_t i = 0; i < params_.flat_values().numel(); ++i) params_.flat_values().as<float>()[i] = 9;
-  averager.observe(*executor_, 6, 0.1);
+  averager.observe(6, 0.1);
   EXPECT_EQ(averager.snapshots(), 3);
   for (int64_t i = 0; i < averager.swa().numel(); ++i) EXPECT_FLOAT_EQ(averager.result().as<float>()[i], 5);
 }
 
 TEST_F(Averages, NoneKeepsNothing) {
-  Averager averager(recipe(AverageUse::none), params_);
+  Averager averager(recipe(AverageUse::none), params_, *executor_);
   set(1);
   averager.start();
-  averager.observe(*executor_, 3, 0.1);
+  averager.observe(3, 0.1);
   EXPECT_FALSE(averager.ema());
   EXPECT_FALSE(averager.swa());
   EXPECT_EQ(averager.result_name(), "last");

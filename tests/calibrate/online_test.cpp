@@ -58,7 +58,7 @@ class Online : public testing::Test {
 
 TEST_F(Online, RunsEverySoManyStepsOnceTheRateFallsAndFades) {
   const auto batches = loader();
-  OnlineCalibration online(recipe_, *params_, *batches, *executor_, queue_, options_);
+  OnlineCalibration online(recipe_, *params_, *batches, *executor_, options_);
   for (int64_t step = 1; step <= 9; ++step) online.after_step(step, step < 6 ? 1.0 : 0.8, false);
   EXPECT_TRUE(online.hessians().empty());
   for (int64_t step = 10; step <= 24; ++step) online.after_step(step, 0.79, false);
@@ -70,7 +70,7 @@ TEST_F(Online, GoesOnFromItsFile) {
   const std::filesystem::path path = folder_ / "hessians.safetensors";
   {
     const auto batches = loader();
-    OnlineCalibration online(recipe_, *params_, *batches, *executor_, queue_, options_);
+    OnlineCalibration online(recipe_, *params_, *batches, *executor_, options_);
     online.save(path, 4);
     EXPECT_FALSE(std::filesystem::exists(path)) << "nothing was gathered yet";
     online.after_step(5, 0.5, false);
@@ -78,7 +78,7 @@ TEST_F(Online, GoesOnFromItsFile) {
     online.save(path, 12);
   }
   const auto batches = loader();
-  OnlineCalibration resumed(recipe_, *params_, *batches, *executor_, queue_, options_);
+  OnlineCalibration resumed(recipe_, *params_, *batches, *executor_, options_);
   resumed.load(path);
   resumed.after_step(10, 0.5, false);  // seen already: the checkpoint was older than the file
   EXPECT_DOUBLE_EQ(resumed.hessians().batches(), 1.5);
@@ -94,7 +94,7 @@ TEST_F(Online, GoesOnFromItsFile) {
 TEST_F(Online, FilesThatDoNotFitAreRefused) {
   const std::filesystem::path path = folder_ / "hessians.safetensors";
   const auto batches = loader();
-  OnlineCalibration online(recipe_, *params_, *batches, *executor_, queue_, options_);
+  OnlineCalibration online(recipe_, *params_, *batches, *executor_, options_);
   online.after_step(5, 0.5, false);
   online.save(path, 5);
   const auto refuses = [&](const Recipe& recipe, const std::string& says) {

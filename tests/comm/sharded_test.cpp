@@ -44,24 +44,24 @@ State train(const Recipe& recipe, Communicator& comm, int64_t from, int64_t to, 
   Queue queue(1);
   const auto executor = make_cpu_executor(queue);
   ParamStore params(kTable, ParamStore::Gradients::kept);
-  Optimizer optimizer(recipe, params, comm);
+  Optimizer optimizer(recipe, params, *executor, comm);
   for (int64_t i = 0; i < params.flat_values().numel(); ++i) params.flat_values().as<float>()[i] = gradient_at(99, 0, i);
   if (!start.values.empty()) {
     std::memcpy(params.flat_values().data, start.values.data(), params.flat_values().spec.bytes());
     if (comm.root()) std::memcpy(optimizer.flat_state().data, start.optimizer.data(), optimizer.flat_state().spec.bytes());
-    optimizer.share_state(*executor);
+    optimizer.share_state();
   }
   for (int64_t step = from; step < to; ++step) {
     for (int64_t rank = 0; rank < optimizer.local_ranks(); ++rank) {
-      optimizer.begin_rank(*executor);
+      optimizer.begin_rank();
       const int64_t emulated = comm.rank() * optimizer.local_ranks() + rank;
       for (const ParamBank& bank : params.banks())
         for (int64_t i = 0; i < bank.grad.numel(); ++i) bank.grad.as<float>()[i] = gradient_at(step, emulated, i);
-      optimizer.end_rank(*executor, rank);
+      optimizer.end_rank(rank);
     }
-    optimizer.update(*executor, {.learning_rate_scale = 0.9, .momentum = 0.95, .step = step + 1});
+    optimizer.update({.learning_rate_scale = 0.9, .momentum = 0.95, .step = step + 1});
   }
-  optimizer.gather_state(*executor);
+  optimizer.gather_state();
   return {floats(params.flat_values()), floats(optimizer.flat_state())};
 }
 
@@ -107,7 +107,9 @@ TEST(Sharded, RefusesRanksThatCannotShareTheWorld) {
     ThreadRanks(ranks).run([&, w = world, n = ranks](Communicator& comm) {
       ParamStore params(kTable, ParamStore::Gradients::kept);
       try {
-        const Optimizer optimizer(recipe_for(w), params, comm);
+        Queue queue(1);
+        const auto executor = make_cpu_executor(queue);
+        const Optimizer optimizer(recipe_for(w), params, *executor, comm);
         ADD_FAILURE() << n << " ranks shared a world of " << w;
       } catch (const InputError& error) {
         EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(n) + " processes"));
@@ -171,19 +173,22 @@ TEST(Sharded, SlicesSetOutAfterTheLastCallThatAddsToThem) {
   const GradientLayout layout = gradient_layout(recipe_for(2), params, 2);
   std::vector<EarlySlices::Bank> banks;
   for (const ShardedBank& place : layout.matrices) banks.push_back({&place, {}});
-  const EarlySlices slices(banks, single_process());
+  Queue queue(1);
+  const auto executor = make_cpu_executor(queue);
+  const EarlySlices slices(banks, *executor, single_process());
   Program program;
-  const auto writes = [&](const Tensor& gradient) {
-    program.values.push_back({"gradient", gradient.spec, gradient});
+  const auto writes = [&](const char* bank, int64_t slice) {
+    program.slots.push_back({Slot::Kind::gradient, {params.bank(bank).number, slice}});
+    program.values.push_back({.name = "gradient", .place = Value::Place::bound});
+    program.values.back().slot = static_cast<int32_t>(program.slots.size() - 1);
     program.calls.emplace_back();
     program.calls.back().din = {kNoValue, static_cast<int32_t>(program.values.size() - 1)};
   };
-  const Tensor up = params.bank("up").grad, qo = params.bank("qo").grad;
-  writes(up.slice(2));
-  writes(qo.slice(4));
-  writes(up.slice(0));
-  writes(up.slice(2));  // a looped layer's first pass comes last
-  writes(params.bank("proj").grad);
+  writes("up", 2);
+  writes("qo", 4);
+  writes("up", 0);
+  writes("up", 2);  // a looped layer's first pass comes last
+  writes("proj", -1);
   const auto finished = slices.finished_by(program);  // up is the largest: its matrices are 0, 1, 2; then qo's
   ASSERT_EQ(finished.size(), 5U);
   EXPECT_THAT(finished[0], testing::IsEmpty());

@@ -8,32 +8,39 @@
 #include <deque>
 
 #include "autograd/eager.h"
+#include "autograd/host_executor.h"
 
 namespace fairway {
 
 class Bf16Executor final : public Executor {
  public:
-  explicit Bf16Executor(Queue& queue) : inner_(make_ref_executor(queue)) {}
+  explicit Bf16Executor(Queue& queue) : Executor(queue), inner_(make_ref_executor(queue)) {}
   Backend backend() const override { return Backend::cuda; }
   void run_call(const BoundCall& bound) override { inner_->run_call(bound); }
-  void run(const BoundProgram& program) override {
-    run_told(program, [](size_t) {});
-  }
-  void run(const BoundProgram& program, const Observer& observer) override {
-    auto point = program.program().observed.begin();
-    run_told(program, [&](size_t i) {
-      for (; point != program.program().observed.end() && point->call == i; ++point)
-        observer(point->name, program.tensor(point->value));
-    });
-  }
-  void run_told(const BoundProgram& program, const std::function<void(size_t call)>& after) override {
-    for (size_t i = 0; i < program.calls().size(); ++i) {
-      run_rounded(program.calls()[i], program.program());
-      after(i);
-    }
+  std::unique_ptr<Session> open(Recording recording, Arena* activations) override {
+    return std::make_unique<Rounding>(std::move(recording), activations, *this);
   }
 
  private:
+  class Rounding final : public HostSession {
+   public:
+    Rounding(Recording recording, Arena* activations, Bf16Executor& executor)
+        : HostSession(std::move(recording), activations, executor), executor_(&executor) {}
+    using Session::run;
+    void run() override {
+      run_told([](size_t) {});
+    }
+    void run_told(const std::function<void(size_t call)>& after) override {
+      for (size_t i = 0; i < calls().size(); ++i) {
+        executor_->run_rounded(calls()[i], program());
+        after(i);
+      }
+    }
+
+   private:
+    Bf16Executor* executor_;
+  };
+
   static void round(const Tensor& tensor) {
     if (!tensor || tensor.spec.dtype != DType::f32) return;
     for (int64_t i = 0; i < tensor.numel(); ++i) {
@@ -52,9 +59,7 @@ class Bf16Executor final : public Executor {
     const bool head = std::holds_alternative<SoftcapCrossEntropy>(call.op);
     BoundCall rounded = bound;
     std::deque<std::vector<float>> copies;
-    const auto external = [&](int32_t id) {
-      return id != kNoValue && static_cast<bool>(program.values[static_cast<size_t>(id)].external);
-    };
+    const auto external = [&](int32_t id) { return program.slot_of(id) != nullptr; };
     for (size_t i = 0; i < call.in.size(); ++i) {
       Tensor& in = rounded.in[i];
       const bool matrix = external(call.in[i]) && in.spec.dtype == DType::f32 && in.spec.shape.rank >= 2;

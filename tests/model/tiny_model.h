@@ -57,22 +57,21 @@ class TinyModel {
     set(at("block.resid_mix").slice(layer).slice(1), 0);
   }
 
-  Program program(ModelStage stage = {}) { return record(stage, std::vector<int32_t>(12, 2), 12, {}); }
+  Program program(ModelStage stage = {}) { return record(stage, std::vector<int32_t>(12, 2), 12, {}).program; }
 
   // Negative log-likelihood of each token; the next token is the target, the last one's is 2.
   std::vector<float> nll(std::vector<int32_t> tokens, int64_t row_length, ModelStage stage = {},
                          std::vector<int32_t> starts = {}, const Observer& observer = {}) {
-    const BoundProgram bound(record(stage, std::move(tokens), row_length, std::move(starts)));
     Queue queue(1);
     const auto executor = make_ref_executor(queue);
-    executor->run(
-        bound, observer ? observer : [](std::string_view, const Tensor&) {});
-    const Tensor out = bound.tensor(outputs_.nll.id);
+    const auto session = executor->open(record(stage, std::move(tokens), row_length, std::move(starts)));
+    session->run(observer ? observer : [](std::string_view, const Tensor&) {});
+    const Tensor out = session->fetch(outputs_.nll.id);
     return {out.as<float>(), out.as<float>() + out.numel()};
   }
 
  private:
-  Program record(ModelStage stage, std::vector<int32_t> tokens, int64_t row_length, std::vector<int32_t> starts) {
+  Recording record(ModelStage stage, std::vector<int32_t> tokens, int64_t row_length, std::vector<int32_t> starts) {
     tokens_ = std::move(tokens), starts_ = std::move(starts), targets_ = tokens_;
     for (size_t i = 0; i < tokens_.size(); ++i) targets_[i] = i + 1 < tokens_.size() ? tokens_[i + 1] : 2;
     rope_.assign(static_cast<size_t>(row_length * recipe_.model.rope.dims + 1), 0);

@@ -47,11 +47,11 @@ struct Bench {
   }
   // Gradients of one pass.
   std::vector<float> gradients() {
-    trainer.optimizer().begin_rank(*executor);
+    trainer.optimizer().begin_rank();
     trainer.load(batch(), 1);
-    executor->run(trainer.bound({}));
+    trainer.session({}).run();
     const Tensor flat = trainer.params().flat_grads();
-    executor->to_host(flat);
+    executor->download(flat);
     return {flat.as<float>(), flat.as<float>() + flat.numel()};
   }
   std::vector<float> weights_after(int64_t steps) {

@@ -34,7 +34,7 @@ class Bench {
       : queue_(1),
         executor_(make_ref_executor(queue_)),
         params_(table, ParamStore::Gradients::kept),
-        optimizer_(recipe, params_) {
+        optimizer_(recipe, params_, *executor_) {
     for (const ParamBank& bank : params_.banks()) fill(bank.value, 0.5, 1);
   }
   static void fill(const Tensor& tensor, double size, int seed) {
@@ -43,15 +43,15 @@ class Bench {
   }
   // One emulated rank with gradients of that size.
   void rank(int64_t index, double size, int seed) {
-    optimizer_.begin_rank(*executor_);
+    optimizer_.begin_rank();
     for (const ParamBank& bank : params_.banks()) {
       for (int64_t i = 0; i < bank.grad.numel(); ++i) EXPECT_EQ(bank.grad.as<float>()[i], 0.0f);
       fill(bank.grad, size, seed);
     }
-    optimizer_.end_rank(*executor_, index);
+    optimizer_.end_rank(index);
   }
-  void update(const StepNumbers& numbers) { optimizer_.update(*executor_, numbers); }
-  double gradient_norm() { return optimizer_.gradient_norm(*executor_); }
+  void update(const StepNumbers& numbers) { optimizer_.update(numbers); }
+  double gradient_norm() { return optimizer_.gradient_norm(); }
   Values values(const char* name) const { return list(params_.bank(name).value); }
   Values grads(const char* name) const { return list(params_.bank(name).grad); }
   ParamStore& params() { return params_; }
@@ -201,7 +201,9 @@ TEST(Optimizer, RefusesSlicesThatDoNotDivide) {
   recipe.optim.matrix.projection_slices = 3;
   const ParamStore store({{"p", {4, 3}, ParamRole::matrix}}, ParamStore::Gradients::kept);
   try {
-    const Optimizer optimizer(recipe, store);
+    Queue queue(1);
+    const auto executor = make_ref_executor(queue);
+    const Optimizer optimizer(recipe, store, *executor);
     FAIL() << "three slices of four rows were taken";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("projection_slices = 3"));

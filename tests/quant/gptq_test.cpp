@@ -103,8 +103,7 @@ TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {
 TEST(Gptq, ProgramsOfADeviceGiveTheSameBits) {
   Queue alone(1), with_device(1);
   const auto executor = make_executor(Backend::cpu, with_device);
-  with_device.set_device_executor(executor.get());
-  OpRunner here(alone), there(with_device);
+  OpRunner here(alone), there({with_device, *executor});
   for (const uint64_t seed : {8, 9}) {
     const Matrix w = gaussian(70, 300, seed);
     const Hessian hessian = factor_model(300, 40, 5, seed + 1);

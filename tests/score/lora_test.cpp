@@ -91,13 +91,12 @@ class AdaptedModel {
     }
     Tape tape;
     outputs_ = build_model(tape, recipe, params_, inputs, model.stage);
-    program_ = std::make_unique<BoundProgram>(std::move(tape).finish(outputs_.loss, tape.input("one", inputs.loss_gradient)));
+    session_ = executor_->open(std::move(tape).finish(outputs_.loss, tape.input("one", inputs.loss_gradient)));
   }
   double loss() {
     std::memset(adapters_.flat_grads().data, 0, adapters_.flat_grads().spec.bytes());
-    Queue queue(1);
-    make_ref_executor(queue)->run(*program_);
-    const Tensor nll = program_->tensor(outputs_.nll.id);
+    session_->run();
+    const Tensor nll = session_->fetch(outputs_.nll.id);
     double sum = 0;
     for (int64_t i = 0; i < kRow; ++i) sum += static_cast<double>(nll.as<float>()[i]);
     return sum / static_cast<double>(kRow);
@@ -110,7 +109,9 @@ class AdaptedModel {
   Arena io_;
   AdapterInputs extra_;
   ModelOutputs outputs_;
-  std::unique_ptr<BoundProgram> program_;
+  Queue queue_{1};
+  std::unique_ptr<Executor> executor_ = make_ref_executor(queue_);
+  std::unique_ptr<Session> session_;
 };
 
 TEST(Lora, GradientsOfEverySiteEqualDifferences) {

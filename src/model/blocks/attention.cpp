@@ -12,10 +12,9 @@ Var attend(BuildContext& c, Var q, Var k, Var v) {
   const ModelRecipe& m = c.model();
   const double scale = 1 / std::sqrt(static_cast<double>(m.head_dim()));
   if (const DecodeInputs* decode = c.inputs().decode) {
-    const auto pass = static_cast<size_t>(c.next_pass());
     return c.tape().one(AttentionCached{.heads = m.heads, .kv_heads = m.kv_heads, .scale = scale},
-                        {q, k, v, c.tape().input("keys", decode->keys.at(pass)),
-                         c.tape().input("values", decode->values.at(pass)), c.tape().input("position", decode->position)});
+                        {q, k, v, c.tape().state("keys", decode->keys), c.tape().state("values", decode->values),
+                         c.tape().input("position", decode->position)});
   }
   const Attention attention{.row_length = c.inputs().row_length, .heads = m.heads, .kv_heads = m.kv_heads, .scale = scale};
   return c.tape().one(attention, {q, k, v, c.segment_start});

@@ -54,7 +54,7 @@ Buffer::~Buffer() {
   if (data_ != nullptr) cudaFree(data_);
 }
 
-Context::Context() {
+Context::Context(ThreadPool& pool) : StreamQueue(pool) {
   require_usable_device();
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   int device = 0;
@@ -68,7 +68,7 @@ Context::~Context() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
-std::byte* Context::scratch(size_t bytes) {
+std::byte* Context::device_scratch(size_t bytes) {
   bytes = (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) {
     chunks_.emplace_back(std::max(2 * bytes, kScratchChunk));

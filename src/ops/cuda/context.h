@@ -1,4 +1,4 @@
-// What the kernels of one process work with: a stream, cuBLASLt, and scratch memory on the device. Carried by a Queue.
+// The queue that the kernels work with: a stream, cuBLASLt, and scratch memory on the device.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "tensor/cuda_queue.h"
 
 namespace fairway::cuda {
 
@@ -38,11 +39,10 @@ class Buffer {
 class Gemms;       // gemm.h
 class FusedHeads;  // attention_cudnn.h
 
-class Context {
+class Context final : public StreamQueue {
  public:
-  Context();
-  ~Context();
-  cudaStream_t stream() const { return stream_; }
+  explicit Context(ThreadPool& pool);
+  ~Context() override;
   int processors() const { return processors_; }
   Gemms& gemms() { return *gemms_; }
   FusedHeads& fused_heads() { return *fused_heads_; }
@@ -50,11 +50,10 @@ class Context {
 
   // Memory of the running op, all of it free again when the op returns: calls on one stream follow each other. Chunks are kept
   // for ever, since captured graphs hold their addresses.
-  std::byte* scratch(size_t bytes);
+  std::byte* device_scratch(size_t bytes);
   void release_scratch() { used_ = 0; }
 
  private:
-  cudaStream_t stream_ = nullptr;
   int processors_ = 0;
   std::vector<Buffer> chunks_;
   size_t used_ = 0;
@@ -62,16 +61,21 @@ class Context {
   std::unique_ptr<FusedHeads> fused_heads_;
 };
 
+inline Context& context_of(Queue& queue) {
+  FAIRWAY_ASSERT(queue.device() == Device::cuda, "an op of the CUDA backend was given a queue of the CPU");
+  return static_cast<Context&>(queue);
+}
+
 // Scratch of one op call: taken piece by piece, given back at its end.
 class Scratch {
  public:
-  explicit Scratch(Queue* queue) : context_(queue->device_context()) {}
+  explicit Scratch(Queue* queue) : context_(&context_of(*queue)) {}
   ~Scratch() { context_->release_scratch(); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   template <class T>
   T* take(int64_t count) {
-    return reinterpret_cast<T*>(context_->scratch(static_cast<size_t>(count) * sizeof(T)));
+    return reinterpret_cast<T*>(context_->device_scratch(static_cast<size_t>(count) * sizeof(T)));
   }
   Context& context() { return *context_; }
   cudaStream_t stream() const { return context_->stream(); }

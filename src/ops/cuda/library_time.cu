@@ -94,9 +94,9 @@ double attention_seconds(Queue* queue, const Attention& op, bool backward, const
 
 }  // namespace
 
-double library_seconds(Queue* queue, const AnyOp& any, bool backward, const CallTensors& t) {
-  Products products(*queue->device_context());
-  if (const auto* op = std::get_if<Attention>(&any)) return attention_seconds(queue, *op, backward, t);
+double library_seconds(Queue& queue, const AnyOp& any, bool backward, const CallTensors& t) {
+  Products products(context_of(queue));
+  if (const auto* op = std::get_if<Attention>(&any)) return attention_seconds(&queue, *op, backward, t);
   if (std::holds_alternative<QkvProject>(any))
     return qkv_seconds(products, backward, to_args<QkvProject::In>(t.in), to_args<QkvProject::Out>(t.dout));
   if (std::holds_alternative<ProjectResidual>(any)) {

@@ -13,6 +13,6 @@ struct CallTensors {
   std::span<const Tensor> in, out, saved, dout, din;  // on the device
 };
 // Seconds; 0 where they have nothing for it. Overwrites the call's results.
-double library_seconds(Queue* queue, const AnyOp& op, bool backward, const CallTensors& tensors);
+double library_seconds(Queue& queue, const AnyOp& op, bool backward, const CallTensors& tensors);
 
 }  // namespace fairway::cuda

@@ -1,6 +1,7 @@
 // Stands in for device.cu and product_time.cu in builds without CUDA.
 #include "base/error.h"
 #include "ops/cuda/device.h"
+#include "ops/cuda/library_time.h"
 #include "ops/cuda/product_time.h"
 
 namespace fairway::cuda {
@@ -9,6 +10,7 @@ double peak_bytes() { return 0; }
 bool in_build() { return false; }
 DeviceFacts device_facts() { return {}; }
 void use_device(int) {}
+double library_seconds(Queue&, const AnyOp&, bool, const CallTensors&) { return 0; }
 TimedProduct time_product(const ProductRequest&, double, int) { throw WorkError("this program was built without CUDA"); }
 
 }  // namespace fairway::cuda

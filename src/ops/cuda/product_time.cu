@@ -69,7 +69,8 @@ class Stopwatch {
 }  // namespace
 
 TimedProduct time_product(const ProductRequest& r, double seconds, int least) {
-  Context context;
+  ThreadPool pool(1);
+  Context context(pool);
   const DType in = r.bf16_in ? DType::bf16 : DType::f32, out = r.bf16_out ? DType::bf16 : DType::f32;
   const Buffer a = upload(context, r.a, r.m * r.k, r.bf16_in), b = upload(context, r.b, r.n * r.k, r.bf16_in);
   const Buffer d(static_cast<size_t>(r.m * r.n) * size_of(out));
