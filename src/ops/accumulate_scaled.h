@@ -10,13 +10,16 @@ struct AccumulateScaled {
   static constexpr bool differentiable = false;
   double factor = 1;
   bool overwrite = false;  // do not read target
-  struct In {
-    Tensor target;       // read and written
-    Tensor source;       // same number of elements
-    Tensor coefficient;  // f64, first element used; optional (1)
+  template <class T>
+  struct InOf {
+    T target;       // read and written
+    T source;       // same number of elements
+    T coefficient;  // f64, first element used; optional (1)
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.target = arg::state, .source = arg::state, .coefficient = arg::state.optional()};
   OpPlan plan(const In&) const;
 };
 

@@ -11,15 +11,23 @@ struct AdamWUpdate {
   static constexpr std::string_view name = "adamw_update";
   static constexpr bool differentiable = false;
   double learning_rate = 0, weight_decay = 0, beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
-  struct In {
-    Tensor param;  // read and written
-    Tensor grad;
-    Tensor m, v;     // read and written
-    Tensor clip;     // f64, first element multiplies grad; optional
-    Tensor scalars;  // f64 (kStepScalars)
+  template <class T>
+  struct InOf {
+    T param;  // read and written
+    T grad;
+    T m, v;     // read and written
+    T clip;     // f64, first element multiplies grad; optional
+    T scalars;  // f64 (kStepScalars)
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.param = arg::state,
+                                 .grad = arg::state,
+                                 .m = arg::state,
+                                 .v = arg::state,
+                                 .clip = arg::state.optional(),
+                                 .scalars = arg::state};
   OpPlan plan(const In&) const;
 };
 

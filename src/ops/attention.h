@@ -9,22 +9,33 @@ namespace fairway {
 struct Attention {
   static constexpr std::string_view name = "attention";
   static constexpr bool differentiable = true;
-  int64_t row_length = 0;  // T
-  int64_t heads = 0;       // H
-  int64_t kv_heads = 0;    // K
-  double scale = 1;        // 1/√E
-  struct In {
-    Tensor q;              // (M, H·E)
-    Tensor k;              // (M, K·E)
-    Tensor v;              // (M, K·E)
-    Tensor segment_start;  // i32 (M), non-decreasing, optional
+  static constexpr double kBackwardFlops = 2.5;  // over those of forward: five products where forward has two
+  int64_t row_length = 0;                        // T
+  int64_t heads = 0;                             // H
+  int64_t kv_heads = 0;                          // K
+  double scale = 1;                              // 1/√E
+  template <class T>
+  struct InOf {
+    T q;              // (M, H·E)
+    T k;              // (M, K·E)
+    T v;              // (M, K·E)
+    T segment_start;  // i32 (M), non-decreasing, optional
   };
-  struct Out {
-    Tensor y;  // (M, H·E)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, H·E)
   };
-  struct Saved {
-    Tensor lse;  // (M, H) log-sum-exp of each row's scaled scores
+  template <class T>
+  struct SavedOf {
+    T lse;  // (M, H) log-sum-exp of each row's scaled scores
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{
+      .q = arg::activation, .k = arg::activation, .v = arg::activation, .segment_start = arg::index.optional()};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation.reread()};
+  static constexpr SavedOf<Arg> kSaved{.lse = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

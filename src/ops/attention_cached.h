@@ -20,18 +20,29 @@ struct AttentionCached {
   int64_t heads = 0;     // H
   int64_t kv_heads = 0;  // K
   double scale = 1;      // 1/√E
-  struct In {
-    Tensor q;         // (B, H·E)
-    Tensor k;         // (B, K·E)
-    Tensor v;         // (B, K·E)
-    Tensor keys;      // (B·K, T/kCacheKeys, E, kCacheKeys) read and written
-    Tensor values;    // (B·K, T, E) read and written
-    Tensor position;  // i32 (1), below T
+  template <class T>
+  struct InOf {
+    T q;         // (B, H·E)
+    T k;         // (B, K·E)
+    T v;         // (B, K·E)
+    T keys;      // (B·K, T/kCacheKeys, E, kCacheKeys) read and written
+    T values;    // (B·K, T, E) read and written
+    T position;  // i32 (1), below T
   };
-  struct Out {
-    Tensor y;  // (B, H·E)
+  template <class T>
+  struct OutOf {
+    T y;  // (B, H·E)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.q = arg::activation,
+                                 .k = arg::activation,
+                                 .v = arg::activation,
+                                 .keys = arg::state,
+                                 .values = arg::state,
+                                 .position = arg::index};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
   OpPlan plan(const In&) const;
 };
 

@@ -10,17 +10,26 @@ struct AttnGate {
   static constexpr bool differentiable = true;
   static constexpr double kScale = 0.5;
   int64_t heads = 0;  // H
-  struct In {
-    Tensor a;     // (M, D) the block's normed input
-    Tensor y;     // (M, H·E)
-    Tensor gate;  // (H, W), W <= D
+  template <class T>
+  struct InOf {
+    T a;     // (M, D) the block's normed input
+    T y;     // (M, H·E)
+    T gate;  // (H, W), W <= D
   };
-  struct Out {
-    Tensor z;  // (M, H·E)
+  template <class T>
+  struct OutOf {
+    T z;  // (M, H·E)
   };
-  struct Saved {
-    Tensor open;  // (M, H) the σ of each head
+  template <class T>
+  struct SavedOf {
+    T open;  // (M, H) the σ of each head
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.a = arg::activation, .y = arg::activation, .gate = arg::vector};
+  static constexpr OutOf<Arg> kOut{.z = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.open = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

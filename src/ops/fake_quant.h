@@ -16,13 +16,19 @@ struct FakeQuant {
   double deviations = 0;   // k of SDClip; 0: the row reaches to its absmax
   bool half_step = false;  // s rounded to half precision, as it is stored
   static constexpr double kDegenerate = 2;
-  struct In {
-    Tensor weight;  // (R, C)
+  template <class T>
+  struct InOf {
+    T weight;  // (R, C)
   };
-  struct Out {
-    Tensor quantized;  // (R, C)
+  template <class T>
+  struct OutOf {
+    T quantized;  // (R, C)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.weight = arg::state.unread()};
+  static constexpr OutOf<Arg> kOut{.quantized = arg::matrix};
   OpPlan plan(const In&) const;
 };
 

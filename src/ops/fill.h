@@ -9,11 +9,14 @@ struct Fill {
   static constexpr std::string_view name = "fill";
   static constexpr bool differentiable = false;
   double value = 0;
-  struct In {
-    Tensor x;  // written
+  template <class T>
+  struct InOf {
+    T x;  // written
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.x = arg::state};
   OpPlan plan(const In&) const;
 };
 

@@ -12,15 +12,19 @@ struct GptqBlock {
   static constexpr bool differentiable = false;
   int64_t begin = 0, end = 0;
   int32_t levels = 31;
-  struct In {
-    Tensor work;    // (R, C): the block's columns become the integers q, later ones receive the block's errors
-    Tensor factor;  // (C, C), U
-    Tensor scale;   // (R); a row whose scale is zero becomes zeros
-    Tensor error;   // (R, at least end − begin), written: e
-    Tensor loss;    // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
+  template <class T>
+  struct InOf {
+    T work;    // (R, C): the block's columns become the integers q, later ones receive the block's errors
+    T factor;  // (C, C), U
+    T scale;   // (R); a row whose scale is zero becomes zeros
+    T error;   // (R, at least end − begin), written: e
+    T loss;    // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{
+      .work = arg::state, .factor = arg::state, .scale = arg::state, .error = arg::state, .loss = arg::state};
   OpPlan plan(const In&) const;
 };
 

@@ -11,12 +11,15 @@ struct HessianAccumulate {
   static constexpr bool differentiable = false;
   static constexpr int64_t kRowsAtOnce = 1024;
   static constexpr int64_t kBlock = 128;  // rows of H at a time
-  struct In {
-    Tensor hessian;  // f64 (C, C); its lower triangle (diagonal included) is read and written, the rest is left alone
-    Tensor rows;     // (N, C)
+  template <class T>
+  struct InOf {
+    T hessian;  // f64 (C, C); its lower triangle (diagonal included) is read and written, the rest is left alone
+    T rows;     // (N, C)
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.hessian = arg::state, .rows = arg::activation};
   OpPlan plan(const In&) const;  // forward workspace: kBlock·C elements
 };
 

@@ -9,16 +9,27 @@ namespace fairway {
 struct LaneMix {
   static constexpr std::string_view name = "lane_mix";
   static constexpr bool differentiable = true;
-  struct In {
-    Tensor lane0, lane1;  // (M, D)
-    Tensor attn, mlp;     // (M, D)
-    Tensor resid;         // (2)
-    Tensor post;          // (2, 2): [attention|MLP][lane]
+  template <class T>
+  struct InOf {
+    T lane0, lane1;  // (M, D)
+    T attn, mlp;     // (M, D)
+    T resid;         // (2)
+    T post;          // (2, 2): [attention|MLP][lane]
   };
-  struct Out {
-    Tensor lane0, lane1;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T lane0, lane1;  // (M, D)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.lane0 = arg::activation,
+                                 .lane1 = arg::activation,
+                                 .attn = arg::activation,
+                                 .mlp = arg::activation,
+                                 .resid = arg::vector,
+                                 .post = arg::vector};
+  static constexpr OutOf<Arg> kOut{.lane0 = arg::activation, .lane1 = arg::activation};
   OpPlan plan(const In&) const;
 };
 

@@ -14,13 +14,16 @@ struct Lerp {
   static constexpr bool differentiable = false;
   double weight = 0;
   std::optional<StepScalar> slot;
-  struct In {
-    Tensor target;  // read and written
-    Tensor source;
-    Tensor scalars;  // f64 (kStepScalars); needed with slot
+  template <class T>
+  struct InOf {
+    T target;  // read and written
+    T source;
+    T scalars;  // f64 (kStepScalars); needed with slot
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.target = arg::state, .source = arg::state, .scalars = arg::state.optional()};
   OpPlan plan(const In&) const;
 };
 

@@ -11,18 +11,27 @@ struct MixNorm {
   static constexpr bool differentiable = true;
   double scale = 1;
   double eps = kRmsEps;
-  struct In {
-    Tensor x;    // (M, D)
-    Tensor x0;   // (M, D)
-    Tensor mix;  // (2, D)
+  template <class T>
+  struct InOf {
+    T x;    // (M, D)
+    T x0;   // (M, D)
+    T mix;  // (2, D)
   };
-  struct Out {
-    Tensor mixed;   // (M, D)
-    Tensor normed;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T mixed;   // (M, D)
+    T normed;  // (M, D)
   };
-  struct Saved {
-    Tensor rstd;  // (M)
+  template <class T>
+  struct SavedOf {
+    T rstd;  // (M)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.x = arg::activation, .x0 = arg::activation, .mix = arg::vector};
+  static constexpr OutOf<Arg> kOut{.mixed = arg::activation.reread(), .normed = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.rstd = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

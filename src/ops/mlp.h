@@ -9,20 +9,33 @@ namespace fairway {
 struct Mlp {
   static constexpr std::string_view name = "mlp";
   static constexpr bool differentiable = true;
-  struct In {
-    Tensor x;      // (M, D) optional
-    Tensor m;      // (M, D)
-    Tensor up;     // (F, D)
-    Tensor down;   // (D, F)
-    Tensor scale;  // (D)
+  template <class T>
+  struct InOf {
+    T x;      // (M, D) optional
+    T m;      // (M, D)
+    T up;     // (F, D)
+    T down;   // (D, F)
+    T scale;  // (D)
   };
-  struct Out {
-    Tensor y;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, D)
   };
-  struct Saved {
-    Tensor act_grad;  // (M, F); the cuda backend keeps less in bf16 (ops/cuda/mlp_saved.h)
-    Tensor post;      // (M, F)
+  template <class T>
+  struct SavedOf {
+    T act_grad;  // (M, F); the cuda backend keeps less in bf16 (ops/cuda/mlp_saved.h)
+    T post;      // (M, F)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.x = arg::activation.optional().passes(),
+                                 .m = arg::activation,
+                                 .up = arg::matrix,
+                                 .down = arg::matrix,
+                                 .scale = arg::vector};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.act_grad = arg::activation, .post = arg::activation};
   OpPlan plan(const In&) const;  // backward workspace: G (D, F), diag(scale)·Down (D, F), dpre (M, F)
 };
 

@@ -10,13 +10,16 @@ struct MuonApply {
   static constexpr std::string_view name = "muon_apply";
   static constexpr bool differentiable = false;
   double learning_rate = 0, weight_decay = 0;
-  struct In {
-    Tensor param;    // (n, R, C) read and written
-    Tensor o;        // (n, R, C)
-    Tensor scalars;  // f64 (kStepScalars)
+  template <class T>
+  struct InOf {
+    T param;    // (n, R, C) read and written
+    T o;        // (n, R, C)
+    T scalars;  // f64 (kStepScalars)
   };
+  using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.param = arg::state, .o = arg::update, .scalars = arg::state};
   OpPlan plan(const In&) const;
 };
 

@@ -11,16 +11,23 @@ struct MuonMomentum {
   static constexpr std::string_view name = "muon_momentum";
   static constexpr bool differentiable = false;
   bool row_norm = false;
-  struct In {
-    Tensor grad;     // (n, R, C)
-    Tensor buffer;   // (n, R, C) read and written
-    Tensor clip;     // f64, first element multiplies grad; optional
-    Tensor scalars;  // f64 (kStepScalars)
+  template <class T>
+  struct InOf {
+    T grad;     // (n, R, C)
+    T buffer;   // (n, R, C) read and written
+    T clip;     // f64, first element multiplies grad; optional
+    T scalars;  // f64 (kStepScalars)
   };
-  struct Out {
-    Tensor u;  // (n, R, C)
+  template <class T>
+  struct OutOf {
+    T u;  // (n, R, C)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{
+      .grad = arg::state, .buffer = arg::state, .clip = arg::state.optional(), .scalars = arg::state};
+  static constexpr OutOf<Arg> kOut{.u = arg::update};
   OpPlan plan(const In&) const;
 };
 

@@ -17,13 +17,19 @@ struct NewtonSchulz {
   bool aol = false;                // before the iterations: row i divided by √Σ_j |XXᵀ|_ij + 1e-7
   bool post_norm_rows = false;     // after them, before transposing back: rows of X divided by their norm + 1e-7
   bool post_norm_columns = false;  // then its columns
-  struct In {
-    Tensor u;  // (n, R, C)
+  template <class T>
+  struct InOf {
+    T u;  // (n, R, C)
   };
-  struct Out {
-    Tensor o;  // (n, R, C)
+  template <class T>
+  struct OutOf {
+    T o;  // (n, R, C)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.u = arg::update};
+  static constexpr OutOf<Arg> kOut{.o = arg::update};
   OpPlan plan(const In&) const;  // forward workspace: n·(2·s·l + 2·s·s) elements, s = min(R, C), l = max(R, C)
 };
 

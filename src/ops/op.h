@@ -1,5 +1,7 @@
 // What every op looks like. An op is a struct of plain attributes with named tensor arguments:
-//   struct In / Out / Saved — members are Tensors only; Saved is what forward leaves for backward;
+//   InOf / OutOf / SavedOf<T> — the names of its arguments; In, Out and Saved are those of Tensors, for calls; Saved is what
+//                             forward leaves for backward;
+//   kIn / kOut / kSaved     — what each argument is (ops/arg.h);
 //   OpPlan plan(const In&)  — shape rule: called with tensors that have specs but no data; throws "[name] …".
 // Each backend is a namespace (fairway::ref, fairway::cpu, later fairway::cuda) that defines
 //   void forward (const Op&, const Forward<Op>&);
@@ -11,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/arg.h"
 #include "tensor/queue.h"
 #include "tensor/tensor.h"
 
@@ -47,6 +50,22 @@ struct Backward {
   Tensor workspace;  // u8
   Queue* queue = nullptr;
 };
+
+// Some T for each output, and for each saved tensor, under their names.
+template <class Op, class T>
+auto outs_of(std::span<const T> values) {
+  if constexpr (std::is_same_v<typename Op::Out, None>)
+    return None{};
+  else
+    return by_name<Op::template OutOf>(values);
+}
+template <class Op, class T>
+auto saved_of(std::span<const T> values) {
+  if constexpr (std::is_same_v<typename Op::Saved, None>)
+    return None{};
+  else
+    return by_name<Op::template SavedOf>(values);
+}
 
 template <class Op>
 concept Differentiable = Op::differentiable;

@@ -9,16 +9,23 @@ namespace fairway {
 struct ProjectResidual {
   static constexpr std::string_view name = "project_residual";
   static constexpr bool differentiable = true;
-  struct In {
-    Tensor x;       // (M, N) optional
-    Tensor h;       // (M, C)
-    Tensor weight;  // (N, C)
-    Tensor scale;   // (N)
+  template <class T>
+  struct InOf {
+    T x;       // (M, N) optional
+    T h;       // (M, C)
+    T weight;  // (N, C)
+    T scale;   // (N)
   };
-  struct Out {
-    Tensor y;  // (M, N)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, N)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{
+      .x = arg::activation.optional().passes(), .h = arg::activation, .weight = arg::matrix, .scale = arg::vector};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
   OpPlan plan(const In&) const;  // backward workspace: G (N, C), then diag(scale)·W (N, C)
 };
 

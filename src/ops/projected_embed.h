@@ -17,18 +17,28 @@ struct ProjectedEmbed {
   enum class Index : uint8_t { token, bigram };
   Index index = Index::token;
   int64_t row_length = 0;  // T: where sequences start
-  struct In {
-    Tensor tokens;  // i32 (M)
-    Tensor table;   // (R, d)
-    Tensor proj;    // (N, d)
-    Tensor scale;   // (1)
+  template <class T>
+  struct InOf {
+    T tokens;  // i32 (M)
+    T table;   // (R, d)
+    T proj;    // (N, d)
+    T scale;   // (1)
   };
-  struct Out {
-    Tensor y;  // (M, N)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, N)
   };
-  struct Saved {
-    Tensor gathered;  // (M, d) the looked-up rows
+  template <class T>
+  struct SavedOf {
+    T gathered;  // (M, d) the looked-up rows
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{
+      .tokens = arg::index, .table = arg::matrix.unread(), .proj = arg::matrix, .scale = arg::vector};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.gathered = arg::activation};
   OpPlan plan(const In&) const;  // backward workspace: (N, d) for gᵀ·gathered, then (M, d) for the rows' gradients
 };
 

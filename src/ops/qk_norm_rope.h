@@ -13,20 +13,30 @@ struct QkNormRope {
   int64_t row_length = 0;  // T: position of row m is m mod T
   int64_t head_dim = 0;    // E
   double eps = kRmsEps;
-  struct In {
-    Tensor q;     // (M, H·E)
-    Tensor k;     // (M, K·E)
-    Tensor gain;  // (H)
-    Tensor rope;  // (T, R): cosines of the R/2 angles, then their sines; never differentiated
+  template <class T>
+  struct InOf {
+    T q;     // (M, H·E)
+    T k;     // (M, K·E)
+    T gain;  // (H)
+    T rope;  // (T, R): cosines of the R/2 angles, then their sines; never differentiated
   };
-  struct Out {
-    Tensor q;  // (M, H·E)
-    Tensor k;  // (M, K·E)
+  template <class T>
+  struct OutOf {
+    T q;  // (M, H·E)
+    T k;  // (M, K·E)
   };
-  struct Saved {
-    Tensor rstd_q;  // (M, H)
-    Tensor rstd_k;  // (M, K)
+  template <class T>
+  struct SavedOf {
+    T rstd_q;  // (M, H)
+    T rstd_k;  // (M, K)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{
+      .q = arg::activation, .k = arg::activation, .gain = arg::vector, .rope = arg::vector.constant()};
+  static constexpr OutOf<Arg> kOut{.q = arg::activation, .k = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.rstd_q = arg::statistic, .rstd_k = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

@@ -12,15 +12,24 @@ struct RmsNorm {
   static constexpr bool differentiable = true;
   double scale = 1;
   double eps = kRmsEps;
-  struct In {
-    Tensor x;  // (M, D)
+  template <class T>
+  struct InOf {
+    T x;  // (M, D)
   };
-  struct Out {
-    Tensor y;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, D)
   };
-  struct Saved {
-    Tensor rstd;  // (M) the r of each row
+  template <class T>
+  struct SavedOf {
+    T rstd;  // (M) the r of each row
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.x = arg::activation};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
+  static constexpr SavedOf<Arg> kSaved{.rstd = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

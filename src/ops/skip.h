@@ -8,16 +8,25 @@ namespace fairway {
 struct Skip {
   static constexpr std::string_view name = "skip";
   static constexpr bool differentiable = true;
-  struct In {
-    Tensor x;       // (M, D)
-    Tensor skip;    // (M, D) an encoder layer's output
-    Tensor weight;  // (D)
-    Tensor gate;    // (D) optional
+  template <class T>
+  struct InOf {
+    T x;       // (M, D)
+    T skip;    // (M, D) an encoder layer's output
+    T weight;  // (D)
+    T gate;    // (D) optional
   };
-  struct Out {
-    Tensor y;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, D)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.x = arg::activation.passes(),
+                                 .skip = arg::activation,
+                                 .weight = arg::vector,
+                                 .gate = arg::vector.optional().stops_passing()};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
   OpPlan plan(const In&) const;
 };
 

@@ -9,14 +9,20 @@ struct SmearGate {
   static constexpr std::string_view name = "smear_gate";
   static constexpr bool differentiable = true;
   int64_t row_length = 0;  // T
-  struct In {
-    Tensor u;     // (M, D)
-    Tensor gate;  // (D)
+  template <class T>
+  struct InOf {
+    T u;     // (M, D)
+    T gate;  // (D)
   };
-  struct Out {
-    Tensor y;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, D)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.u = arg::activation, .gate = arg::vector};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
   OpPlan plan(const In&) const;
 };
 

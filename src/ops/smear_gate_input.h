@@ -11,16 +11,22 @@ struct SmearGateInput {
   static constexpr int32_t kNoToken = -1;
   int64_t row_length = 0;  // T
   int32_t bos = 1;         // documents do not leak into each other; kNoToken: they do
-  struct In {
-    Tensor tokens;  // i32 (M)
-    Tensor e;       // (M, D)
-    Tensor weight;  // (W), W <= D
-    Tensor lambda;  // (1)
+  template <class T>
+  struct InOf {
+    T tokens;  // i32 (M)
+    T e;       // (M, D)
+    T weight;  // (W), W <= D
+    T lambda;  // (1)
   };
-  struct Out {
-    Tensor y;  // (M, D)
+  template <class T>
+  struct OutOf {
+    T y;  // (M, D)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
   using Saved = None;
+  static constexpr InOf<Arg> kIn{.tokens = arg::index, .e = arg::activation, .weight = arg::vector, .lambda = arg::vector};
+  static constexpr OutOf<Arg> kOut{.y = arg::activation};
   OpPlan plan(const In&) const;
 };
 

@@ -10,19 +10,28 @@ struct SoftcapCrossEntropy {
   static constexpr std::string_view name = "softcap_cross_entropy";
   static constexpr bool differentiable = true;
   double cap = 30;
-  struct In {
-    Tensor x;        // (M, D)
-    Tensor table;    // (V, D)
-    Tensor targets;  // i32 (M)
+  template <class T>
+  struct InOf {
+    T x;        // (M, D)
+    T table;    // (V, D)
+    T targets;  // i32 (M)
   };
-  struct Out {
-    Tensor loss;  // (1)
-    Tensor nll;   // (M) nats of each target
+  template <class T>
+  struct OutOf {
+    T loss;  // (1)
+    T nll;   // (M) nats of each target
   };
-  struct Saved {
-    Tensor logits;  // (M, V) after the softcap
-    Tensor lse;     // (M)
+  template <class T>
+  struct SavedOf {
+    T logits;  // (M, V) after the softcap
+    T lse;     // (M)
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.x = arg::activation, .table = arg::matrix, .targets = arg::index};
+  static constexpr OutOf<Arg> kOut{.loss = arg::statistic, .nll = arg::statistic.constant()};
+  static constexpr SavedOf<Arg> kSaved{.logits = arg::activation, .lse = arg::statistic};
   OpPlan plan(const In&) const;  // backward workspace: dℓ (M, V)
 };
 

@@ -11,16 +11,25 @@ struct Xsa {
   static constexpr bool differentiable = true;
   int64_t heads = 0;     // H
   int64_t kv_heads = 0;  // K
-  struct In {
-    Tensor y;  // (M, H·E)
-    Tensor v;  // (M, K·E)
+  template <class T>
+  struct InOf {
+    T y;  // (M, H·E)
+    T v;  // (M, K·E)
   };
-  struct Out {
-    Tensor z;  // (M, H·E)
+  template <class T>
+  struct OutOf {
+    T z;  // (M, H·E)
   };
-  struct Saved {
-    Tensor dot;  // (M, H) y_h·u; with z it stands for y in the backward pass
+  template <class T>
+  struct SavedOf {
+    T dot;  // (M, H) y_h·u; with z it stands for y in the backward pass
   };
+  using In = InOf<Tensor>;
+  using Out = OutOf<Tensor>;
+  using Saved = SavedOf<Tensor>;
+  static constexpr InOf<Arg> kIn{.y = arg::activation.unread(), .v = arg::activation};
+  static constexpr OutOf<Arg> kOut{.z = arg::activation.reread()};
+  static constexpr SavedOf<Arg> kSaved{.dot = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

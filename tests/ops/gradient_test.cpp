@@ -23,7 +23,8 @@ template <class Op>
 double functional(OpRun<Op>& run, Queue& queue) {
   run.forward(ref_backend<Op>(), queue);
   double total = 0;
-  for (size_t i = 0; i < kDifferentiatedOutputs<Op>; ++i) {
+  for (size_t i = 0; i < run.out.size(); ++i) {
+    if (!carries_gradient<Op>(i)) continue;
     const auto y = run.out[i].values(), weights = run.dout[i].values();
     for (size_t j = 0; j < y.size(); ++j) total += y[j] * weights[j];
   }
