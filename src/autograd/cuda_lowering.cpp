@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "ops/arguments.h"
 #include "ops/cuda/mlp_saved.h"
 
 namespace fairway::cuda {
@@ -13,22 +14,6 @@ bool is(const Call& call) {
   return std::holds_alternative<Op>(call.op);
 }
 
-// Saved tensors that are statistics of rows, not activations.
-bool saved_is_float(const Call& call, size_t index) {
-  if (is<Mlp>(call) || is<ProjectedEmbed>(call)) return false;
-  return !is<SoftcapCrossEntropy>(call) || index > 0;
-}
-
-// Inputs that are matrices or tables: read through the bf16 copy.
-bool is_matrix_argument(const Call& call, size_t index) {
-  if (is<QkvProject>(call)) return index >= 1;
-  if (is<ProjectResidual>(call)) return index == 2;
-  if (is<Mlp>(call)) return index == 2 || index == 3;
-  if (is<ProjectedEmbed>(call)) return index == 1 || index == 2;
-  if (is<Embed>(call) || is<SoftcapCrossEntropy>(call)) return index == 1;
-  return false;
-}
-
 // In bf16 an MLP keeps signs in place of act_grad, and nothing where nobody takes its gradient.
 void keep_signs(Program& program) {
   std::set<int32_t> wanted(program.kept.begin(), program.kept.end());
@@ -36,12 +21,12 @@ void keep_signs(Program& program) {
     if (call.backward) wanted.insert(call.saved.begin(), call.saved.end());
   for (Call& call : program.calls) {
     if (!is<Mlp>(call) || call.backward) continue;
-    int32_t& act_grad = call.saved.front();
-    if (wanted.contains(act_grad))
-      program.values[static_cast<size_t>(act_grad)].spec =
-          signs_spec(program.values[static_cast<size_t>(call.saved.back())].spec);
+    const auto saved = places_by_name<Mlp::SavedOf>(call.saved);
+    if (wanted.contains(saved.act_grad))
+      program.values[static_cast<size_t>(saved.act_grad)].spec =
+          signs_spec(program.values[static_cast<size_t>(saved.post)].spec);
     else
-      act_grad = kNoValue;
+      saved.act_grad = kNoValue;
   }
 }
 
@@ -55,13 +40,17 @@ class Typing {
         for (size_t i = 0; i < call.din.size(); ++i) gradient(call, i);
         continue;
       }
-      for (int32_t id : call.out) set(id, is<SoftcapCrossEntropy>(call) ? DType::f32 : DType::bf16);
-      for (size_t i = 0; i < call.saved.size(); ++i) set(call.saved[i], saved_is_float(call, i) ? DType::f32 : DType::bf16);
-      if (is<FakeQuant>(call)) weights_.insert(call.out.front());
+      const Arguments declared = arguments_of(call.op);
+      for (size_t i = 0; i < call.out.size(); ++i) {
+        set(call.out[i], type_of(declared.out[i]));
+        if (declared.out[i].kind == ArgKind::matrix) weights_.insert(call.out[i]);
+      }
+      for (size_t i = 0; i < call.saved.size(); ++i) set(call.saved[i], type_of(declared.saved[i]));
     }
   }
 
  private:
+  static DType type_of(const Arg& declared) { return declared.in_working_precision() ? DType::bf16 : DType::f32; }
   // A gradient has its value's type; that of a quantized weight is summed in float like any weight's.
   void gradient(const Call& call, size_t index) {
     const int32_t of = call.in[index];
@@ -78,9 +67,12 @@ class Typing {
   std::set<int32_t> weights_;
 };
 
-// Whether the first argument's gradient is that of the result: y = x + ….
-bool passes_gradient(const Call& call) {
-  return is<Mlp>(call) || is<ProjectResidual>(call) || (is<Skip>(call) && call.in[3] == kNoValue);
+// The argument whose gradient is that of the result; none: kNoValue.
+int32_t passing_argument(const Call& call) {
+  const Arguments declared = arguments_of(call.op);
+  for (size_t i = 0; i < call.in.size(); ++i)
+    if (passes_gradient(declared, i, [&](size_t k) { return call.in[k] != kNoValue; })) return static_cast<int32_t>(i);
+  return kNoValue;
 }
 
 // Where d x of y = x + … is d y itself and nobody reads d y later, both become one value.
@@ -94,9 +86,11 @@ void share_passed_gradients(Program& program) {
   }
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const Call& call = program.calls[i];
-    if (!call.backward || !passes_gradient(call)) continue;
-    const int32_t from = call.dout.front(), to = call.din.front();
-    if (from == kNoValue || to == kNoValue || call.accumulate.front() || last[static_cast<size_t>(from)] != i) continue;
+    const int32_t passing = call.backward ? passing_argument(call) : kNoValue;
+    if (passing == kNoValue) continue;
+    const auto argument = static_cast<size_t>(passing);
+    const int32_t from = call.dout.front(), to = call.din[argument];
+    if (from == kNoValue || to == kNoValue || call.accumulate[argument] || last[static_cast<size_t>(from)] != i) continue;
     const auto planned = [&](int32_t id) { return program.value(id).place == Value::Place::planned; };
     if (!planned(from) || !planned(to) ||
         program.values[static_cast<size_t>(from)].spec != program.values[static_cast<size_t>(to)].spec)
@@ -115,10 +109,10 @@ class SideBySide {
   SideBySide(Program& program, std::map<int32_t, int64_t>& pitches) : program_(program), pitches_(pitches) {
     std::set<int32_t> mixed;
     for (const Call& call : program.calls)
-      if (is<ValueMix>(call)) mixed.insert(call.in.front());
+      if (is<ValueMix>(call)) mixed.insert(by_name<ValueMix::InOf>(call.in).v);
     for (size_t i = 0, count = program.calls.size(); i < count; ++i) {
       const Call& call = program.calls[i];
-      if (!is<QkvProject>(call) || mixed.contains(call.out[2])) continue;
+      if (!is<QkvProject>(call) || mixed.contains(by_name<QkvProject::OutOf>(call.out).v)) continue;
       join(call.backward ? call.dout : call.out);
     }
   }
@@ -170,10 +164,11 @@ class SideBySide {
 // What the kernels keep in the planned workspace; everything else comes from scratch.
 size_t workspace_bytes(const Program& program, const Call& call) {
   const auto bytes = [&](int32_t id) { return program.values[static_cast<size_t>(id)].spec.bytes(); };
-  if (is<Mlp>(call) && call.backward) return bytes(call.saved.back());
-  if (is<SoftcapCrossEntropy>(call) && call.backward) return bytes(call.saved.front());
+  if (is<Mlp>(call) && call.backward) return bytes(by_name<Mlp::SavedOf>(call.saved).post);
+  if (is<SoftcapCrossEntropy>(call) && call.backward) return bytes(by_name<SoftcapCrossEntropy::SavedOf>(call.saved).logits);
   if (is<NewtonSchulz>(call))
-    return call.workspace_bytes / sizeof(float) * size_of(program.values[static_cast<size_t>(call.in.front())].spec.dtype);
+    return call.workspace_bytes / sizeof(float) *
+           size_of(program.values[static_cast<size_t>(by_name<NewtonSchulz::InOf>(call.in).u)].spec.dtype);
   return 0;
 }
 
@@ -186,9 +181,10 @@ Lowered lower(const Program& program, Backend backend) {
     Typing(p).assign();
     keep_signs(p);
     for (size_t i = 0; i < p.calls.size(); ++i) {
+      const Arguments declared = arguments_of(p.calls[i].op);
       for (size_t k = 0; k < p.calls[i].in.size(); ++k) {
         const int32_t id = p.calls[i].in[k];
-        if (id == kNoValue || !is_matrix_argument(p.calls[i], k)) continue;
+        if (id == kNoValue || declared.in[k].kind != ArgKind::matrix) continue;
         if (p.value(id).slot != kNoSlot) out.working.insert({i, k});
       }
     }

@@ -6,29 +6,23 @@
 #include <map>
 #include <set>
 
+#include "ops/arguments.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/library_time.h"
 
 namespace fairway {
 namespace {
 
-constexpr double kAttentionBackward = 2.5;  // five products where forward has two
-constexpr double kProductBackward = 2;
-
-// Whether backward reads argument `index` of forward; those whose gradient passes unchanged, or which something saved stands
-// for, it does not.
-bool backward_reads(const Call& call, size_t index) {
-  const auto is = [&]<class Op>(std::type_identity<Op>) { return std::holds_alternative<Op>(call.op); };
-  if (is(std::type_identity<Add>()) || is(std::type_identity<LaneMerge>())) return false;
-  if (is(std::type_identity<Embed>()) || is(std::type_identity<ProjectedEmbed>())) return index != 1;
-  if (is(std::type_identity<Skip>())) return index != 0 || call.in[3] != kNoValue;
-  const bool passes_first = is(std::type_identity<Mlp>()) || is(std::type_identity<ProjectResidual>()) ||
-                            is(std::type_identity<Xsa>()) || is(std::type_identity<ValueMix>());
-  return index != 0 || !passes_first;
-}
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
-bool backward_reads_result(const Call& call) {
-  return std::holds_alternative<Attention>(call.op) || std::holds_alternative<Xsa>(call.op);
+
+double backward_flops(const AnyOp& any) {  // over those of forward
+  constexpr double kProducts = 2;
+  return std::visit(
+      []<class Op>(const Op&) {
+        if constexpr (requires { Op::kBackwardFlops; }) return Op::kBackwardFlops;
+        return kProducts;
+      },
+      any);
 }
 
 }  // namespace
@@ -40,10 +34,12 @@ double traffic_of(const BoundCall& bound) {
   const auto count = [&](const Tensor& t) {
     if (t && seen.insert(t.data).second) total += static_cast<double>(t.spec.bytes());
   };
+  const Arguments declared = arguments_of(call.op);
+  const auto present = [&](size_t i) { return call.in[i] != kNoValue; };
   for (size_t i = 0; i < bound.in.size(); ++i)
-    if (!call.backward || backward_reads(call, i)) count(bound.in[i]);
-  if (!call.backward || backward_reads_result(call))
-    for (const Tensor& t : bound.out) count(t);
+    if (!call.backward || !(declared.in[i].is_unread || passes_gradient(declared, i, present))) count(bound.in[i]);
+  for (size_t i = 0; i < bound.out.size(); ++i)
+    if (!call.backward || declared.out[i].is_reread) count(bound.out[i]);
   for (const auto* list : {&bound.saved, &bound.dout, &bound.din})
     for (const Tensor& t : *list) count(t);
   for (const Tensor& t : bound.din)
@@ -70,8 +66,7 @@ std::vector<OpLine> op_table(Executor& executor, Session& session, int repeats) 
     line.name = name;
     line.calls += 1;
     line.seconds += seconds[i] / repeats;
-    const double backward = std::holds_alternative<Attention>(call.op) ? kAttentionBackward : kProductBackward;
-    line.flops += call.flops * (call.backward ? backward : 1);
+    line.flops += call.flops * (call.backward ? backward_flops(call.op) : 1);
     line.bytes += traffic_of(calls[i]);
     if (executor.on_device())
       line.library_seconds += cuda::library_seconds(executor.queue(), calls[i].call->op, calls[i].call->backward,

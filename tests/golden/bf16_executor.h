@@ -9,6 +9,7 @@
 
 #include "autograd/eager.h"
 #include "autograd/host_executor.h"
+#include "ops/arguments.h"
 
 namespace fairway {
 
@@ -56,15 +57,14 @@ class Bf16Executor final : public Executor {
           return false;
         },
         call.op);
-    const bool head = std::holds_alternative<SoftcapCrossEntropy>(call.op);
+    const Arguments declared = arguments_of(call.op);
     BoundCall rounded = bound;
     std::deque<std::vector<float>> copies;
     const auto external = [&](int32_t id) { return program.slot_of(id) != nullptr; };
     for (size_t i = 0; i < call.in.size(); ++i) {
       Tensor& in = rounded.in[i];
-      const bool matrix = external(call.in[i]) && in.spec.dtype == DType::f32 && in.spec.shape.rank >= 2;
       const bool iterated = std::holds_alternative<NewtonSchulz>(call.op);
-      if (!iterated && !(learns && matrix && !std::holds_alternative<QkNormRope>(call.op))) continue;
+      if (!iterated && !(external(call.in[i]) && declared.in[i].kind == ArgKind::matrix)) continue;
       std::vector<float>& copy = copies.emplace_back(static_cast<size_t>(in.numel()));
       std::memcpy(copy.data(), in.data, in.spec.bytes());
       in = make_view(copy.data(), in.spec);
@@ -72,8 +72,8 @@ class Bf16Executor final : public Executor {
     }
     inner_->run_call(rounded);
     if (!learns) return;
-    for (size_t i = 0; i < call.out.size() && !call.backward && !head; ++i)
-      if (!external(call.out[i])) round(bound.out[i]);
+    for (size_t i = 0; i < call.out.size() && !call.backward; ++i)
+      if (!external(call.out[i]) && declared.out[i].in_working_precision()) round(bound.out[i]);
     for (size_t i = 0; i < call.din.size() && call.backward; ++i)
       if (!external(call.din[i])) round(bound.din[i]);
   }

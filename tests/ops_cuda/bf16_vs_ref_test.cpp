@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "ops/arguments.h"
 #include "ops/compare.h"
 #include "ops/ref_backend.h"
 #include "ops_cuda/cuda_backend.h"
@@ -10,29 +11,6 @@
 
 namespace fairway::ops_test {
 namespace {
-
-// Types as the device's programs have them (autograd/cuda_lowering.h).
-template <class Op>
-bool is_matrix(size_t index) {  // a weight or a table: bf16, its gradient float
-  if constexpr (std::is_same_v<Op, QkvProject>) return index >= 1;
-  if constexpr (std::is_same_v<Op, ProjectResidual>) return index == 2;
-  if constexpr (std::is_same_v<Op, ProjectedEmbed>) return index == 1 || index == 2;
-  return (std::is_same_v<Op, Embed> || std::is_same_v<Op, SoftcapCrossEntropy>)&&index == 1;
-}
-template <class Op>
-bool is_vector(const Slot& slot, size_t index) {  // scales and gates: float
-  if (slot.shape.rank < 2 || slot.content != Content::uniform) return true;
-  if constexpr (std::is_same_v<Op, MixNorm> || std::is_same_v<Op, AttnGate>) return index == 2;
-  return std::is_same_v<Op, LaneMix> && index == 5;
-}
-template <class Op>
-bool result_is_float() {
-  return std::is_same_v<Op, SoftcapCrossEntropy>;
-}
-template <class Op>
-bool saved_is_float(size_t index) {
-  return std::is_same_v<Op, SoftcapCrossEntropy> ? index > 0 : !std::is_same_v<Op, ProjectedEmbed>;
-}
 
 std::vector<double> rounded(const std::vector<double>& values) {
   if (values.empty()) return values;
@@ -54,16 +32,16 @@ class HalfRun {
         in_.emplace_back();
         continue;
       }
-      const bool index = slot.content == Content::index || slot.content == Content::segments;
-      in_.push_back(make({slot.shape, index ? DType::i32 : type(is_vector<Op>(slot, i))}));
+      const Arg& arg = declared_.in[i];
+      in_.push_back(make({slot.shape, arg.kind == ArgKind::index ? DType::i32 : type(arg)}));
       const auto values = content_of(slot, i + 1);
-      in_.back().set(index || is_vector<Op>(slot, i) ? values : rounded(values));
+      in_.back().set(arg.in_working_precision() ? rounded(values) : values);
     }
     plan_ = example.op.plan(float_specs());
-    for (const Spec& spec : plan_.out) out_.push_back(make({spec.shape, type(result_is_float<Op>())}));
-    for (size_t i = 0; i < plan_.saved.size(); ++i) saved_.push_back(make({plan_.saved[i].shape, type(saved_is_float<Op>(i))}));
+    for (size_t i = 0; i < plan_.out.size(); ++i) out_.push_back(make({plan_.out[i].shape, type(declared_.out[i])}));
+    for (size_t i = 0; i < plan_.saved.size(); ++i) saved_.push_back(make({plan_.saved[i].shape, type(declared_.saved[i])}));
     for (size_t i = 0; i < out_.size(); ++i) {
-      dout_.push_back(i < kDifferentiatedOutputs<Op> ? make(out_[i].tensor().spec) : Guarded());
+      dout_.push_back(carries_gradient<Op>(i) ? make(out_[i].tensor().spec) : Guarded());
       if (dout_.back().tensor()) dout_.back().set(rounded(content_of(uniform(plan_.out[i].shape), 100 + i)));
     }
   }
@@ -73,10 +51,10 @@ class HalfRun {
     backend().forward(example_.op, {args<typename Op::In>(in_), args<typename Op::Out>(out_), args<typename Op::Saved>(saved_),
                                     workspace.tensor(), &queue});
     if (how_ != How::naive) return;
-    for (Guarded& t : out_)
-      if (!result_is_float<Op>()) t.set(rounded(t.values()));
+    for (size_t i = 0; i < out_.size(); ++i)
+      if (declared_.out[i].in_working_precision()) out_[i].set(rounded(out_[i].values()));
     for (size_t i = 0; i < saved_.size(); ++i)
-      if (!saved_is_float<Op>(i)) saved_[i].set(rounded(saved_[i].values()));
+      if (declared_.saved[i].in_working_precision()) saved_[i].set(rounded(saved_[i].values()));
   }
 
   void backward(bool accumulate, Queue& queue) {
@@ -84,7 +62,7 @@ class HalfRun {
     din_.clear();
     for (size_t i = 0; i < in_.size(); ++i) {
       const Slot& slot = example_.in[i];
-      din_.push_back(slot.differentiated() ? make({slot.shape, type(is_matrix<Op>(i) || is_vector<Op>(slot, i))}) : Guarded());
+      din_.push_back(slot.differentiated() ? make({slot.shape, gradient_type(declared_.in[i])}) : Guarded());
       if (slot.differentiated() && accumulate) din_.back().set(rounded(content_of(uniform(slot.shape), accumulated_seed(i))));
     }
     auto wanted = args<typename Op::In>(din_);
@@ -133,7 +111,9 @@ class HalfRun {
     return rounded(gradient);
   }
 
-  DType type(bool is_float) const { return how_ == How::device && !is_float ? DType::bf16 : DType::f32; }
+  // As the device's programs have them (autograd/cuda_lowering.h).
+  DType type(const Arg& arg) const { return how_ == How::device && arg.in_working_precision() ? DType::bf16 : DType::f32; }
+  DType gradient_type(const Arg& arg) const { return arg.kind == ArgKind::matrix ? DType::f32 : type(arg); }
   Guarded make(Spec spec) const { return {spec, offset_}; }
   std::vector<double> told(const Guarded& t) const { return how_ == How::naive ? rounded(t.values()) : t.values(); }
   BackendUnderTest<Op> backend() const { return how_ == How::device ? cuda_backend<Op>() : ref_backend<Op>(); }
@@ -151,6 +131,7 @@ class HalfRun {
   }
 
   const OpCase<Op>& example_;
+  const Arguments declared_ = arguments_of(Op{});
   How how_;
   int64_t offset_;
   bool accumulate_ = false;

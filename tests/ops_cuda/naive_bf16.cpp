@@ -62,28 +62,25 @@ double round_bf16(double x) {
 }
 
 NaiveResults naive_bf16(const QkvProject&, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
-  NaiveResults r;
-  Naive dx;
-  r.din.resize(4);
-  for (size_t i = 0; i < 3; ++i) {
-    r.out.push_back(times_transposed(in[0], in[i + 1]));
-    const Naive share = times(dout[i], in[i + 1]);
-    dx = i == 0 ? share : plus(dx, share);
-    r.din[i + 1] = transposed_times(dout[i], in[0]);
-  }
-  r.din[0] = dx;
-  return r;
+  const auto [x, weight_q, weight_k, weight_v] = by_name<QkvProject::InOf>(in);
+  const auto [q, k, v] = by_name<QkvProject::OutOf>(dout);
+  return {{times_transposed(x, weight_q), times_transposed(x, weight_k), times_transposed(x, weight_v)},
+          {plus(plus(times(q, weight_q), times(k, weight_k)), times(v, weight_v)), transposed_times(q, x),
+           transposed_times(k, x), transposed_times(v, x)}};
 }
 
 NaiveResults naive_bf16(const ProjectResidual&, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
-  const Naive &x = in[0], &h = in[1], &weight = in[2], &scale = in[3], &g = dout[0];
+  const auto [x, h, weight, scale] = by_name<ProjectResidual::InOf>(in);
+  const Naive g = by_name<ProjectResidual::OutOf>(dout).y;
   const Naive product = times_transposed(h, weight), y = scaled(product, scale), gs = scaled(g, scale);
   return {{x.rows > 0 ? plus(x, y) : y},
           {x.rows > 0 ? g : Naive{}, times(gs, weight), transposed_times(gs, h), scale_gradient(g, product, scale)}};
 }
 
 NaiveResults naive_bf16(const ProjectedEmbed& op, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
-  const Naive &tokens = in[0], &table = in[1], &proj = in[2], &scale = in[3], &g = dout[0];
+  const auto arguments = by_name<ProjectedEmbed::InOf>(in);
+  const Naive &tokens = arguments.tokens, &table = arguments.table, &proj = arguments.proj, &scale = arguments.scale;
+  const Naive g = by_name<ProjectedEmbed::OutOf>(dout).y;
   const int64_t rows = tokens.cols;
   const auto index = [&](int64_t m) {
     const auto token = [&](int64_t i) { return static_cast<int64_t>(tokens.at[static_cast<size_t>(i)]); };
@@ -99,7 +96,9 @@ NaiveResults naive_bf16(const ProjectedEmbed& op, const std::vector<Naive>& in, 
 }
 
 NaiveResults naive_bf16(const Attention& op, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
-  const Naive &q = in[0], &k = in[1], &v = in[2], &start = in[3], &g = dout[0];
+  const auto arguments = by_name<Attention::InOf>(in);
+  const Naive &q = arguments.q, &k = arguments.k, &v = arguments.v, &start = arguments.segment_start;
+  const Naive g = by_name<Attention::OutOf>(dout).y;
   const int64_t size = q.cols / op.heads, group = op.heads / op.kv_heads;
   Naive y = zeros(q.rows, q.cols), dq = y, dk = zeros(k.rows, k.cols), dv = dk;
   for (int64_t h = 0; h < op.heads; ++h) {

@@ -101,17 +101,19 @@ double library_seconds(Queue& queue, const AnyOp& any, bool backward, const Call
     return qkv_seconds(products, backward, to_args<QkvProject::In>(t.in), to_args<QkvProject::Out>(t.dout));
   if (std::holds_alternative<ProjectResidual>(any)) {
     const auto in = to_args<ProjectResidual::In>(t.in);
-    return backward ? products.backward(t.dout[0], in.h, in.weight) : products.forward(in.h, in.weight);
+    return backward ? products.backward(to_args<ProjectResidual::Out>(t.dout).y, in.h, in.weight)
+                    : products.forward(in.h, in.weight);
   }
   if (std::holds_alternative<Mlp>(any)) {
     const auto in = to_args<Mlp::In>(t.in);
     const Tensor& post = to_args<Mlp::Saved>(t.saved).post;  // has the shape of its gradient too
-    return backward ? products.backward(t.dout[0], post, in.down) + products.backward(post, in.m, in.up)
+    return backward ? products.backward(to_args<Mlp::Out>(t.dout).y, post, in.down) + products.backward(post, in.m, in.up)
                     : products.forward(in.m, in.up) + products.forward(post, in.down);
   }
   if (std::holds_alternative<SoftcapCrossEntropy>(any)) {
     const auto in = to_args<SoftcapCrossEntropy::In>(t.in);
-    return backward ? products.backward(t.saved[0], in.x, in.table) : products.forward(in.x, in.table);
+    return backward ? products.backward(to_args<SoftcapCrossEntropy::Saved>(t.saved).logits, in.x, in.table)
+                    : products.forward(in.x, in.table);
   }
   return 0;
 }
