@@ -21,10 +21,10 @@ class LensHead {
     tape.scope("lens");
     const Var normed = tape.one(RmsNorm{}, {tape.input("stream", stream_)});
     const Var table = tape.input("embed.token", input.weights->bank("embed.token").value);
-    const std::vector<Var> head =
+    const auto head =
         tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap}, {normed, table, tape.input("targets", targets_)});
-    nll_ = head[1];
-    logits_ = head[2];
+    nll_ = head.out.nll;
+    logits_ = head.saved.logits;
     tape.keep(nll_);
     tape.keep(logits_);
     session_ = executor_->open(std::move(tape).finish());

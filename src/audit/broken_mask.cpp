@@ -36,14 +36,11 @@ void BrokenMaskExecutor::run_call(const BoundCall& call) {
   honest_->run_call(call);
   const auto* op = std::get_if<Attention>(&call.call->op);
   if (!op || call.call->backward) return;
-  const int64_t rows = call.out[0].dim(0);
-  const Heads heads{*op,
-                    call.in[0].as<float>(),
-                    call.in[1].as<float>(),
-                    call.in[2].as<float>(),
-                    call.out[0].as<float>(),
-                    call.saved[0].as<float>(),
-                    call.out[0].dim(1) / op->heads};
+  const auto in = to_args<Attention::In>(call.in);
+  const Tensor y = to_args<Attention::Out>(call.out).y, lse = to_args<Attention::Saved>(call.saved).lse;
+  const int64_t rows = y.rows();
+  const Heads heads{*op,           in.q.as<float>(), in.k.as<float>(),    in.v.as<float>(),
+                    y.as<float>(), lse.as<float>(),  y.cols() / op->heads};
   for (int64_t m = 0; m + 1 < rows; ++m) {
     if ((m + 1) % op->row_length == 0) continue;  // the last of its sequence
     for (int64_t h = 0; h < op->heads; ++h) look_ahead(heads, m, h);

@@ -25,15 +25,21 @@ class Tape {
   // Memory that each session has for itself: zeros at first, then what the last run left.
   Var state(std::string_view name, Spec spec);
 
-  // Records one op. The result holds its outputs, then its saved tensors, in the order of the structs' members.
+  // Records one op; gives its outputs and saved tensors under their names: made.out.y, made.saved.post.
   template <class Op>
-  std::vector<Var> call(const Op& op, std::initializer_list<Var> in) {
-    static_assert(sizeof(typename Op::In) % sizeof(Tensor) == 0);
-    return call_any(op, op.plan(to_args<typename Op::In>(specs(in))), in, tensor_count<typename Op::In>);
+  auto call(const Op& op, std::initializer_list<Var> in) {
+    const std::vector<Var> made = record(op, in);
+    const auto outputs = std::span(made).first(tensor_count<typename Op::Out>);
+    const auto rest = std::span(made).subspan(outputs.size());
+    struct Made {
+      decltype(outs_of<Op>(outputs)) out;
+      decltype(saved_of<Op>(rest)) saved;
+    };
+    return Made{outs_of<Op>(outputs), saved_of<Op>(rest)};
   }
   template <class Op>
   Var one(const Op& op, std::initializer_list<Var> in) {  // for ops whose first output is all that is wanted
-    return call(op, in).front();
+    return record(op, in).front();
   }
 
   void scope(std::string label) { label_ = std::move(label); }  // names the calls that follow
@@ -46,6 +52,10 @@ class Tape {
   Recording finish() &&;
 
  private:
+  template <class Op>
+  std::vector<Var> record(const Op& op, std::initializer_list<Var> in) {  // its outputs, then its saved tensors
+    return call_any(op, op.plan(to_args<typename Op::In>(specs(in))), in, tensor_count<typename Op::In>);
+  }
   std::vector<Tensor> specs(std::initializer_list<Var> in) const;
   std::vector<Var> call_any(const AnyOp& op, const OpPlan& plan, std::initializer_list<Var> in, size_t arity);
   int32_t add_value(std::string name, Spec spec);

@@ -52,11 +52,11 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
     return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
   }
   const Var table = c.adapted(c.param("embed.token"), "head");
-  const std::vector<Var> head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
-  tape.observe("logits", head[2]);
-  tape.keep(head[0]);
-  tape.keep(head[1]);
-  return {.loss = head[0], .nll = head[1], .logits = head[2], .lse = head[3]};
+  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
+  tape.observe("logits", head.saved.logits);
+  tape.keep(head.out.loss);
+  tape.keep(head.out.nll);
+  return {.loss = head.out.loss, .nll = head.out.nll, .logits = head.saved.logits, .lse = head.saved.lse};
 }
 
 Shape rope_shape(const Recipe& recipe, int64_t positions) { return {positions, recipe.model.rope.dims}; }

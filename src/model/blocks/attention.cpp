@@ -27,20 +27,20 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(name + ".attn_in", normed);
-  const std::vector<Var> qkv =
+  const auto qkv =
       tape.call(QkvProject{}, {normed, c.adapted(c.matrix("bank.qo", layer), "q"), c.adapted(c.matrix("bank.kv", layer), "k"),
                                c.adapted(c.matrix("bank.kv", m.layers + layer), "v")});
-  Var v = qkv[2];
+  Var v = qkv.out.v;
   const auto& with_values = m.value_embed.layers;
   if (const auto at = std::find(with_values.begin(), with_values.end(), layer);
       m.value_embed.dim > 0 && at != with_values.end()) {
     v = tape.one(ValueMix{}, {v, c.value_embed, c.param("value_embed.layer_scale", at - with_values.begin())});
   }
   const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
-  const std::vector<Var> qk = tape.call(norm, {qkv[0], qkv[1], c.param("block.q_gain", layer), c.rope});
-  tape.observe(name + ".q", qk[0]);
-  tape.observe(name + ".k", qk[1]);
-  Var y = attend(c, qk[0], qk[1], v);
+  const auto qk = tape.call(norm, {qkv.out.q, qkv.out.k, c.param("block.q_gain", layer), c.rope});
+  tape.observe(name + ".q", qk.out.q);
+  tape.observe(name + ".k", qk.out.k);
+  Var y = attend(c, qk.out.q, qk.out.k, v);
   if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
   if (m.attn_gate == AttnGateKind::sparse)
     y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param("block.attn_gate", layer)});

@@ -10,9 +10,9 @@ Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(name + ".mlp_in", normed);
   const Var scale = c.param("block.mlp_scale", layer);
-  const std::vector<Var> mlp = tape.call(Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), scale});
-  tape.observe(name + ".mlp_hidden", mlp[2]);
-  return c.adapted(mlp[0], normed, scale, "mlp");
+  const auto mlp = tape.call(Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), scale});
+  tape.observe(name + ".mlp_hidden", mlp.saved.post);
+  return c.adapted(mlp.out.y, normed, scale, "mlp");
 }
 
 Var attention_into(BuildContext& c, int64_t layer, Var x, Var normed) {
@@ -27,8 +27,8 @@ Var sequential_block(BuildContext& c, int64_t layer, Var x) {
   Tape& tape = c.tape();
   tape.scope("block" + std::to_string(layer));
   const double scale = c.layer_scale(layer);
-  const std::vector<Var> head = tape.call(MixNorm{.scale = scale}, {x, c.x0, c.param("block.resid_mix", layer)});
-  const Var middle = attention_into(c, layer, head[0], head[1]);  // the residual carried on is the mixed stream
+  const auto head = tape.call(MixNorm{.scale = scale}, {x, c.x0, c.param("block.resid_mix", layer)});
+  const Var middle = attention_into(c, layer, head.out.mixed, head.out.normed);  // the residual carried on is the mixed stream
   const Var normed = tape.one(RmsNorm{.scale = scale}, {middle});
   const Var out = mlp_into(c, layer, middle, normed);
   tape.observe("layer" + std::to_string(layer) + ".out", out);
@@ -39,16 +39,16 @@ Lanes parallel_block(BuildContext& c, int64_t layer, Lanes lanes) {
   Tape& tape = c.tape();
   tape.scope("block" + std::to_string(layer));
   const double scale = c.layer_scale(layer);
-  const std::vector<Var> head = tape.call(MixNorm{.scale = scale}, {lanes.attn, c.x0, c.param("block.resid_mix", layer)});
-  const Var attention = attention_into(c, layer, {}, head[1]);  // lanes carry themselves, not the mixed stream
+  const auto head = tape.call(MixNorm{.scale = scale}, {lanes.attn, c.x0, c.param("block.resid_mix", layer)});
+  const Var attention = attention_into(c, layer, {}, head.out.normed);  // lanes carry themselves, not the mixed stream
   lanes = {c.narrow(lanes.attn), c.narrow(lanes.mlp)};
   const Var normed = tape.one(RmsNorm{.scale = scale}, {lanes.mlp});
   const Var mlp = mlp_into(c, layer, {}, normed);
-  const std::vector<Var> mixed =
+  const auto mixed =
       tape.call(LaneMix{}, {lanes.attn, lanes.mlp, attention, mlp, c.param("lane.resid", layer), c.param("lane.post", layer)});
-  tape.observe("layer" + std::to_string(layer) + ".attn_lane", mixed[0]);
-  tape.observe("layer" + std::to_string(layer) + ".mlp_lane", mixed[1]);
-  return {mixed[0], mixed[1]};
+  tape.observe("layer" + std::to_string(layer) + ".attn_lane", mixed.out.lane0);
+  tape.observe("layer" + std::to_string(layer) + ".mlp_lane", mixed.out.lane1);
+  return {mixed.out.lane0, mixed.out.lane1};
 }
 
 Var merge_lanes(BuildContext& c, Lanes lanes) {
