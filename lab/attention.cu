@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lab/lab.cuh"
-#include "ops/cuda/sm90/attention.h"
+#include "ops/cuda/attention_tiles.h"
 
 using namespace fairway;
 using namespace fairway::lab;
@@ -87,12 +87,12 @@ void check_case(Lab& lab, const Case& c) {
   Attention::In in{q.tensor, k.tensor, v.tensor, c.packed ? starts.tensor : Tensor{}};
   {
     cuda::Scratch scratch(&lab.queue);
-    if (!cuda::sm90_attention_forward(scratch, op, {in, {y.tensor}, {lse.tensor}, {}, &lab.queue}))
-      return void(std::puts("refused"));
+    if (!cuda::suits_attention_tiles(scratch.context(), op, in)) return void(std::puts("refused"));
+    cuda::attention_tiles_forward(scratch, op, {in, {y.tensor}, {lse.tensor}, {}, &lab.queue});
   }
   {
     cuda::Scratch scratch(&lab.queue);
-    cuda::sm90_attention_backward(
+    cuda::attention_tiles_backward(
         scratch, op, {in, {y.tensor}, {lse.tensor}, {dy.tensor}, {dq.tensor, dk.tensor, dv.tensor, {}}, {}, &lab.queue});
   }
   lab.context.wait();
@@ -112,12 +112,12 @@ void time_case(Lab& lab, const Case& c) {
   const double flops = 2.0 * double(c.length) * double(M) * double(Q);  // two products, half of them hidden
   const double forward = lab.time([&] {
     cuda::Scratch scratch(&lab.queue);
-    cuda::sm90_attention_forward(scratch, op, {in, {y.tensor}, {lse.tensor}, {}, &lab.queue});
+    cuda::attention_tiles_forward(scratch, op, {in, {y.tensor}, {lse.tensor}, {}, &lab.queue});
   });
   const auto backward_of = [&](const Attention::In& wanted) {
     return lab.time([&] {
       cuda::Scratch scratch(&lab.queue);
-      cuda::sm90_attention_backward(scratch, op, {in, {y.tensor}, {lse.tensor}, {dy.tensor}, wanted, {}, &lab.queue});
+      cuda::attention_tiles_backward(scratch, op, {in, {y.tensor}, {lse.tensor}, {dy.tensor}, wanted, {}, &lab.queue});
     });
   };
   const double backward = backward_of({dq.tensor, dk.tensor, dv.tensor, {}});

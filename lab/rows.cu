@@ -8,7 +8,7 @@
 #include "lab/lab.cuh"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/head_rows.cuh"
-#include "ops/cuda/mix_rows.cuh"
+#include "ops/cuda/sm90/mix_rows.cuh"
 
 using namespace fairway;
 using cuda::bf16;

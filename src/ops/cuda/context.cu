@@ -60,6 +60,10 @@ Context::Context(ThreadPool& pool) : StreamQueue(pool) {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
+  capability_ = 10 * major + minor;
   gemms_ = std::make_unique<Gemms>();
   fused_heads_ = std::make_unique<FusedHeads>();
 }

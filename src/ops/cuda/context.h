@@ -44,6 +44,7 @@ class Context final : public StreamQueue {
   explicit Context(ThreadPool& pool);
   ~Context() override;
   int processors() const { return processors_; }
+  int capability() const { return capability_; }  // 90: sm_90
   Gemms& gemms() { return *gemms_; }
   FusedHeads& fused_heads() { return *fused_heads_; }
   void wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
@@ -54,7 +55,7 @@ class Context final : public StreamQueue {
   void release_scratch() { used_ = 0; }
 
  private:
-  int processors_ = 0;
+  int processors_ = 0, capability_ = 0;
   std::vector<Buffer> chunks_;
   size_t used_ = 0;
   std::unique_ptr<Gemms> gemms_;

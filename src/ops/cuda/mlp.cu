@@ -121,7 +121,7 @@ void scale_by_slope(Scratch& scratch, const Backward<Mlp>& b, const Tensor& dpre
 Tensor hidden_gradient(Scratch& scratch, const Backward<Mlp>& b) {
   Tensor dpre = b.saved.post;
   dpre.data = b.workspace.data;
-  if (suits_fused_mlp(b.in.m, b.in.up.rows())) {
+  if (suits_fused_mlp(scratch.context(), b.in.m, b.in.up.rows())) {
     fused_down_gradient(scratch, {b.dout.y, b.in.down, b.in.scale, b.saved.post, b.saved.act_grad, dpre});
   } else {
     multiply(scratch, Layout::nn, b.dout.y, scaled_weight(scratch, b.in.down, b.in.scale), dpre);
@@ -134,7 +134,7 @@ Tensor hidden_gradient(Scratch& scratch, const Backward<Mlp>& b) {
 
 void forward(const Mlp&, const Forward<Mlp>& f) {
   Scratch scratch(f.queue);
-  if (suits_fused_mlp(f.in.m, f.in.up.rows())) {
+  if (suits_fused_mlp(scratch.context(), f.in.m, f.in.up.rows())) {
     fused_up(scratch, f.in.m, f.in.up, f.saved.post, f.saved.act_grad);
   } else {
     multiply(scratch, Layout::nt, f.in.m, f.in.up, f.in.m.spec.dtype == DType::bf16 ? f.saved.post : f.saved.act_grad);

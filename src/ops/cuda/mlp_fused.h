@@ -7,7 +7,7 @@
 
 namespace fairway::cuda {
 
-bool suits_fused_mlp(const Tensor& m, int64_t hidden);
+bool suits_fused_mlp(const Context& context, const Tensor& m, int64_t hidden);
 
 // post = (pre > 0 ? pre : pre/2)² of pre = m·upᵀ; the signs of pre where they are wanted.
 void fused_up(Scratch& scratch, const Tensor& m, const Tensor& up, const Tensor& post, const Tensor& signs);

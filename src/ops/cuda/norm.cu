@@ -3,7 +3,7 @@
 // Gradients of the mix are column sums (columns.h).
 #include "ops/cuda/columns.h"
 #include "ops/cuda/cuda.h"
-#include "ops/cuda/mix_rows.cuh"
+#include "ops/cuda/mix_norm_fused.h"
 
 namespace fairway::cuda {
 namespace {
@@ -202,29 +202,6 @@ __global__ void mix_backward(Row r, MixGradients<T> a, int64_t padded, Partials 
   leave_spread<V>(accumulators, warps, r.width, padded, partials);
 }
 
-// Rows of 512 in bf16 go through mix_rows.cuh.
-bool mix_by_rows(const Backward<MixNorm>& b) {
-  return b.in.x.spec.dtype == DType::bf16 && b.in.x.cols() == kMixWidth && vectors(b, kMixWidth) && b.dout.normed &&
-         b.in.x.rows() < (int64_t{1} << 31);
-}
-
-void mix_backward_by_rows(const MixNorm& op, const Backward<MixNorm>& b, Scratch& scratch) {
-  constexpr int kRowWarps = 4, kStages = 2, kPerProcessor = 2;  // lab/rows: others are as quick
-  const auto kernel = mix_rows_backward<kRowWarps, kStages>;
-  constexpr int kShared = sizeof(MixShared<kRowWarps, kStages>);
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared), "cudaFuncSetAttribute");
-  const int blocks = kPerProcessor * scratch.context().processors();
-  const Partials partials{scratch.take<float>(blocks * 2 * kMixWidth), blocks, 2 * kMixWidth};
-  const MixRows args{pointer<bf16>(b.in.x),         pointer<bf16>(b.in.x0),          pointer<bf16>(b.out.mixed),
-                     pointer<bf16>(b.dout.mixed),   pointer<bf16>(b.dout.normed),    pointer<float>(b.in.mix),
-                     pointer<float>(b.saved.rstd),  pointer<bf16>(b.din.x),          pointer<bf16>(b.din.x0),
-                     b.din.x && b.din.x.accumulate, b.din.x0 && b.din.x0.accumulate, static_cast<unsigned>(b.in.x.rows()),
-                     static_cast<float>(op.scale)};
-  kernel<<<blocks, 32 * kRowWarps, kShared, scratch.stream()>>>(args, partials);
-  check_launch("mix_norm' by rows");
-  add_columns(scratch, partials, {{b.din.mix, 2 * kMixWidth}});
-}
-
 }  // namespace
 
 void forward(const RmsNorm& op, const Forward<RmsNorm>& f) {
@@ -260,7 +237,7 @@ void forward(const MixNorm& op, const Forward<MixNorm>& f) {
 
 void backward(const MixNorm& op, const Backward<MixNorm>& b) {
   Scratch scratch(b.queue);
-  if (mix_by_rows(b)) return mix_backward_by_rows(op, b, scratch);
+  if (suits_fused_mix(scratch.context(), b)) return fused_mix_backward(scratch, op, b);
   const Row r{b.in.x.rows(), b.in.x.cols(), static_cast<float>(op.scale), static_cast<float>(op.eps)};
   with_rows(b.in.x, vectors(b, r.width), r.width, [&]<class T, int V, int N>() {
     const int64_t padded = spread_width(r.width, V);

@@ -5,7 +5,7 @@
 // A block owns 128 keys, a warpgroup 64 of them, and walks over the queries from its own on: dk and dv stay in registers.
 // dq is summed in float32 in global memory, a query's blocks of keys one after the other from its own backwards. Blocks start
 // in that order too, and each begins at its own queries, so the one before has always been there a turn earlier: nobody waits.
-#include "ops/cuda/sm90/attention.h"
+#include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/sm90/attention_sums.cuh"
 
 namespace fairway::cuda {
@@ -233,8 +233,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 }  // namespace
 
-bool sm90_attention_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
-  if (!suits_sm90(op, b.in)) return false;
+void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
   const HeadShape s = head_shape(op, b.in);
   const int64_t items = b.in.q.rows() * s.heads, counters = items / kPair + 1;
   Sums sums{scratch.take<FloatTile>(items / kTile), scratch.take<int>(counters), nullptr};
@@ -247,7 +246,6 @@ bool sm90_attention_backward(Scratch& scratch, const Attention& op, const Backwa
                        stats, sums, places(b.din.k), places(b.din.v));
   if (b.din.q) round_sums(scratch, s, sums, b.din.q);
   check_launch("attention' of 64-wide heads");
-  return true;
 }
 
 }  // namespace fairway::cuda

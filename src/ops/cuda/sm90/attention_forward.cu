@@ -1,8 +1,8 @@
 // Causal attention over heads of 64 in bf16 on Hopper's tensor cores: y = softmax(scale·qkᵀ)·v with running maxima. A warpgroup
 // owns 64 queries; keys and values stream through shared memory 128 at a time, and the scores of the next are multiplied while
 // the weights of one are computed.
+#include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/elements.cuh"
-#include "ops/cuda/sm90/attention.h"
 #include "ops/cuda/sm90/attention_shape.cuh"
 
 namespace fairway::cuda {
@@ -156,15 +156,13 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 }  // namespace
 
-bool sm90_attention_forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
-  if (!suits_sm90(op, f.in)) return false;
+void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
   const HeadShape s = head_shape(op, f.in);
   const Maps maps{tile_map(f.in.q), tile_map(f.in.k), tile_map(f.in.v)};
   const dim3 grid(static_cast<unsigned>(f.in.q.rows() / s.length * s.heads), static_cast<unsigned>(s.length / kPair));
   launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>, grid, maps, s,
                        pointer<bf16>(f.out.y), pointer<float>(f.saved.lse));
   check_launch("attention of 64-wide heads");
-  return true;
 }
 
 }  // namespace fairway::cuda

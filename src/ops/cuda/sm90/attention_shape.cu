@@ -1,15 +1,17 @@
 #include "ops/cuda/sm90/attention_shape.cuh"
 
+#include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/sm90/tensor_map.h"
 #include "ops/cuda/small_tensor.h"
 
 namespace fairway::cuda {
 
-bool suits_sm90(const Attention& op, const Attention::In& in) {
+bool suits_attention_tiles(const Context& context, const Attention& op, const Attention::In& in) {
   const int64_t length = in.segment_start ? in.q.rows() : op.row_length;
-  return in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile && length % (2 * sm90::kTile) == 0 &&
-         in.q.rows() * op.heads < (int64_t{1} << 31) && aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v);
+  return context.capability() == sm90::kCapability && in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile &&
+         length % (2 * sm90::kTile) == 0 && in.q.rows() * op.heads < (int64_t{1} << 31) && aligned_rows(in.q) &&
+         aligned_rows(in.k) && aligned_rows(in.v);
 }
 
 HeadShape head_shape(const Attention& op, const Attention::In& in) {

@@ -56,7 +56,6 @@ __device__ inline void load_pair(sm90::Tile (&to)[2], const CUtensorMap& map, in
   sm90::load_tile(to[1], map, column, row + sm90::kTile, landed);
 }
 
-bool suits_sm90(const Attention& op, const Attention::In& in);
 HeadShape head_shape(const Attention& op, const Attention::In& in);
 CUtensorMap tile_map(const Tensor& rows);  // tiles of 64 × 64 of a bf16 matrix
 

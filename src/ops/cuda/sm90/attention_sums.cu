@@ -7,7 +7,7 @@ namespace {
 
 using sm90::kTile;
 
-// How 32-bit numbers of queries split; suits_sm90 keeps them below 2³¹.
+// How 32-bit numbers of queries split; suits_attention_tiles keeps them below 2³¹.
 struct Split {
   Divisor heads, length;
 };
