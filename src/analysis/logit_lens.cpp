@@ -20,7 +20,8 @@ class LensHead {
     Tape tape;
     tape.scope("lens");
     const Var normed = tape.one(RmsNorm{}, {tape.input("stream", stream_)});
-    const Var table = tape.input("embed.token", input.weights->bank("embed.token").value);
+    const ParamBank& embedding = input.weights->bank(ParamId::embed_token);
+    const Var table = tape.input(embedding.info.name, embedding.value);
     const auto head =
         tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap}, {normed, table, tape.input("targets", targets_)});
     nll_ = head.out.nll;

@@ -34,8 +34,7 @@ struct PackBenchFlags {
 };
 
 // s = k·std/R rounded to half, q = nearest (scoring spec §4.3b).
-QuantizedTensor round_matrix(const float* w, const std::string& bank, int64_t slice, int64_t rows, int64_t cols, int bits,
-                             double k) {
+QuantizedTensor round_matrix(const float* w, ParamId bank, int64_t slice, int64_t rows, int64_t cols, int bits, double k) {
   QuantizedTensor t{
       .bank = bank, .slice = slice, .rows = rows, .cols = cols, .coding = TensorCoding::integer_rows, .bits = bits};
   t.q.resize(static_cast<size_t>(t.count()));
@@ -59,10 +58,10 @@ std::vector<QuantizedTensor> real_tensors(const WeightSource& source, const Pack
     if (info.role == ParamRole::scalar || info.shape.size() < 2) continue;
     const Tensor weight = source.weights.get(info.name);
     if (weight.spec != Spec{shape_of(info), DType::f32}) throw InputError(info.name + ": not of the recipe's shape");
-    const bool bank = info.shape.size() == 3;
+    const bool bank = info.row().block == BlockPart::matrices;
     const int64_t slices = bank ? info.shape[0] : 1, cols = info.shape.back(), rows = info.count() / cols / slices;
     for (int64_t i = 0; i < slices; ++i)
-      out.push_back(round_matrix(weight.as<float>() + i * rows * cols, info.name, bank ? i : -1, rows, cols,
+      out.push_back(round_matrix(weight.as<float>() + i * rows * cols, info.row().id, bank ? i : -1, rows, cols,
                                  bank ? flags.bits : 8, bank ? flags.k : 20));
   }
   return out;
@@ -75,7 +74,7 @@ std::vector<QuantizedTensor> gaussian_tensors(int64_t weights, const PackBenchFl
   Rng rng(1);
   for (int64_t i = 0; i * kRows * kCols < weights; ++i) {
     for (float& v : values) v = static_cast<float>(rng.normal());
-    out.push_back(round_matrix(values.data(), "bank.up", i, kRows, kCols, flags.bits, flags.k));
+    out.push_back(round_matrix(values.data(), ParamId::up, i, kRows, kCols, flags.bits, flags.k));
   }
   return out;
 }
@@ -144,7 +143,8 @@ Line bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, int repe
   std::vector<double> bits;
   encode_weight_section(blocks, CodecChoice::rans, &bits);
   for (size_t i = 0; i < bits.size(); ++i)
-    line.tensors.push_back({tensor_label(*tensors[i]), tensors[i]->count(), entropy_of(tensors[i]->q), bits[i]});
+    line.tensors.push_back(
+        {tensor_name(tensors[i]->bank, tensors[i]->slice), tensors[i]->count(), entropy_of(tensors[i]->q), bits[i]});
   if (!general) return line;
   std::string coded, again;
   line.brotli_encode = seconds([&] { coded = brotli_encode(plain); }, 1);

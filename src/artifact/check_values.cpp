@@ -13,7 +13,7 @@ bool finite_half(uint16_t half) { return (half & 0x7C00) != 0x7C00; }
 bool finite_scale(uint16_t half) { return finite_half(half) && (half & 0x8000) == 0; }
 
 [[noreturn]] void refuse(const std::string& where, const QuantizedTensor& tensor, const std::string& what) {
-  throw InputError(where + tensor_label(tensor) + ": " + what);
+  throw InputError(where + tensor_name(tensor.bank, tensor.slice) + ": " + what);
 }
 
 }  // namespace

@@ -11,19 +11,6 @@
 namespace fairway {
 namespace {
 
-// Positions are stored in files: names are appended, never moved.
-constexpr std::array<std::string_view, 24> kParameters{"embed.token",       "bank.qo",
-                                                       "bank.kv",           "bank.up",
-                                                       "bank.down",         "block.attn_scale",
-                                                       "block.mlp_scale",   "block.resid_mix",
-                                                       "block.q_gain",      "block.attn_gate",
-                                                       "skip.weight",       "skip.gate",
-                                                       "smear.gate",        "smear.weight",
-                                                       "smear.lambda",      "bigram.table",
-                                                       "bigram.proj",       "bigram.scale",
-                                                       "value_embed.table", "value_embed.proj",
-                                                       "value_embed.scale", "value_embed.layer_scale",
-                                                       "lane.post",         "lane.resid"};
 constexpr std::array<std::string_view, kStreamRoles> kRoleNames{"token",  "query", "key",  "value",
                                                                 "output", "up",    "down", "other"};
 constexpr int kHalfCode = 16, kSingleCode = 32;  // integer rows: the bits themselves
@@ -37,8 +24,8 @@ int coding_code(const QuantizedTensor& tensor) {
 QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
   QuantizedTensor tensor;
   const uint8_t id = reader.byte("the tensor table");
-  if (id >= kParameters.size()) throw InputError(fmt::format("{}tensor table: parameter number {} is not known", where, id));
-  tensor.bank = kParameters[id];
+  if (id >= kParamCount) throw InputError(fmt::format("{}tensor table: parameter number {} is not known", where, id));
+  tensor.bank = static_cast<ParamId>(id);
   tensor.slice = static_cast<int64_t>(reader.varint("the tensor table")) - 1;
   tensor.rows = static_cast<int64_t>(reader.varint("the tensor table"));
   tensor.cols = static_cast<int64_t>(reader.varint("the tensor table"));
@@ -49,8 +36,8 @@ QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
   } else if (code == kHalfCode || code == kSingleCode) {
     tensor.coding = code == kHalfCode ? TensorCoding::half : TensorCoding::single;
   } else {
-    throw InputError(
-        fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 16 or 32", where, tensor_label(tensor), code));
+    throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 16 or 32", where,
+                                 tensor_name(tensor.bank, tensor.slice), code));
   }
   tensor.correction.rank = static_cast<int64_t>(reader.varint("the tensor table"));
   return tensor;
@@ -63,21 +50,21 @@ void check_sizes(const QuantizedTensor& tensor, const ParamInfo& info, const std
   if (tensor.slice >= 0) rows = info.shape[1];
   const bool turned = rank < 2 && tensor.rows == cols && tensor.cols == rows;  // a vector may stand upright
   if (!turned && (tensor.rows != rows || tensor.cols != cols)) {
-    throw InputError(fmt::format("{}tensor table: {} is {} x {}, the architecture has {} x {}", where, tensor_label(tensor),
-                                 tensor.rows, tensor.cols, rows, cols));
+    throw InputError(fmt::format("{}tensor table: {} is {} x {}, the architecture has {} x {}", where,
+                                 tensor_name(tensor.bank, tensor.slice), tensor.rows, tensor.cols, rows, cols));
   }
   const int64_t most = tensor.coding == TensorCoding::integer_rows ? std::min({rows, cols, kMostRank}) : 0;
   if (tensor.correction.rank > most) {
     throw InputError(fmt::format("{}tensor table: {} has a correction of rank {}, at most {} is possible", where,
-                                 tensor_label(tensor), tensor.correction.rank, most));
+                                 tensor_name(tensor.bank, tensor.slice), tensor.correction.rank, most));
   }
 }
 
 // The line that must follow `count` lines of this parameter, or the reason why the one at hand cannot.
 void check_place(const QuantizedTensor& tensor, const ParamInfo& info, int64_t slice, const std::string& where) {
-  if (tensor.bank == info.name && tensor.slice == slice) return;
-  const bool before = tensor.bank == info.name && tensor.slice >= 0 && tensor.slice < slice;
-  throw InputError(fmt::format("{}tensor table: {} {}, expected {}[{}]", where, tensor_label(tensor),
+  if (tensor.bank == info.id && tensor.slice == slice) return;
+  const bool before = tensor.bank == info.id && tensor.slice >= 0 && tensor.slice < slice;
+  throw InputError(fmt::format("{}tensor table: {} {}, expected {}[{}]", where, tensor_name(tensor.bank, tensor.slice),
                                before ? "stands twice" : "is out of place", info.name, slice));
 }
 
@@ -86,24 +73,13 @@ void check_place(const QuantizedTensor& tensor, const ParamInfo& info, int64_t s
 std::string_view name_of(StreamRole role) { return kRoleNames[static_cast<size_t>(role)]; }
 
 StreamRole stream_role(const QuantizedTensor& tensor, int64_t layers) {
-  const bool second = tensor.slice >= layers;  // the later half of a double bank
-  if (tensor.bank == "bank.qo") return second ? StreamRole::output : StreamRole::query;
-  if (tensor.bank == "bank.kv") return second ? StreamRole::value : StreamRole::key;
-  if (tensor.bank == "bank.up") return StreamRole::up;
-  if (tensor.bank == "bank.down") return StreamRole::down;
-  return tensor.bank == "embed.token" || tensor.bank.ends_with(".table") ? StreamRole::token : StreamRole::other;
-}
-
-std::string tensor_label(const QuantizedTensor& tensor) {
-  return tensor.slice < 0 ? tensor.bank : fmt::format("{}[{}]", tensor.bank, tensor.slice);
+  return row_of(tensor.bank).kind_of(tensor.slice, layers).stream;
 }
 
 std::string encode_table(const std::vector<QuantizedTensor>& tensors) {
   std::string out;
   for (const QuantizedTensor& tensor : tensors) {
-    const auto found = std::find(kParameters.begin(), kParameters.end(), tensor.bank);
-    FAIRWAY_ASSERT(found != kParameters.end(), "artifacts have no number for parameter " + tensor.bank);
-    out += static_cast<char>(found - kParameters.begin());
+    out += static_cast<char>(tensor.bank);
     put_varint(out, static_cast<uint64_t>(tensor.slice + 1));
     put_varint(out, static_cast<uint64_t>(tensor.rows));
     put_varint(out, static_cast<uint64_t>(tensor.cols));
@@ -117,14 +93,14 @@ std::vector<QuantizedTensor> decode_table(std::string_view bytes, const ModelRec
   ByteReader reader(bytes, where);
   std::vector<QuantizedTensor> tensors;
   for (const ParamInfo& info : parameter_table(model)) {
-    const int64_t slices = info.shape.size() == 3 ? info.shape[0] : 0;
+    const int64_t slices = info.row().block == BlockPart::matrices ? info.shape[0] : 0;
     int64_t next = 0;
     do {
       if (reader.left() == 0)
         throw InputError(fmt::format("{}tensor table: the architecture's parameter {} is missing", where, info.name));
       QuantizedTensor tensor = read_line(reader, where);
-      if (next > 0 || tensor.bank != info.name || tensor.slice >= 0) {
-        if (slices == 0 && tensor.bank == info.name)
+      if (next > 0 || tensor.bank != info.id || tensor.slice >= 0) {
+        if (slices == 0 && tensor.bank == info.id)
           throw InputError(fmt::format("{}tensor table: {} is not cut into slices", where, info.name));
         check_place(tensor, info, next, where);
       } else {

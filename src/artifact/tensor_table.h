@@ -10,13 +10,8 @@
 
 namespace fairway {
 
-// Weights of one role form one stream, in this order.
-enum class StreamRole : uint8_t { token, query, key, value, output, up, down, other };
-inline constexpr int kStreamRoles = 8;
 std::string_view name_of(StreamRole role);
 StreamRole stream_role(const QuantizedTensor& tensor, int64_t layers);
-
-std::string tensor_label(const QuantizedTensor& tensor);  // "bank.qo[3]"
 
 std::string encode_table(const std::vector<QuantizedTensor>& tensors);
 // Tensors without their values, complete and in order for the model. InputError beginning with `where`.

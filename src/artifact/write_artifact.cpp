@@ -85,7 +85,8 @@ void check_model(const QuantizedModel& model) {
     if (tensor.q.size() != blank.q.size() || tensor.scale.size() != blank.scale.size() ||
         tensor.halves.size() != blank.halves.size() || tensor.singles.size() != blank.singles.size() ||
         have.a.size() != want.a.size() || have.b.size() != want.b.size() || have.b_scale.size() != want.b_scale.size()) {
-      throw InputError(where + tensor_label(tensor) + " holds other numbers of values than its sizes and coding imply");
+      throw InputError(where + tensor_name(tensor.bank, tensor.slice) +
+                       " holds other numbers of values than its sizes and coding imply");
     }
     check_weights(tensor, where);
     check_values(tensor, where);

@@ -4,9 +4,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "params/safetensors.h"
+#include "recipe/model_shape.h"
 
 namespace fairway {
 namespace {
@@ -14,13 +16,14 @@ namespace {
 int64_t triangle(int64_t side) { return side * (side + 1) / 2; }
 
 // Every point that a weight of the model reads, with its width.
-std::vector<std::pair<std::string, int64_t>> points_of(const ModelRecipe& model) {
-  std::vector<std::pair<std::string, int64_t>> out{{hessian_point(model, "embed.token", -1), model.dim}};
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    out.emplace_back(hessian_point(model, "bank.qo", layer), model.dim);
-    out.emplace_back(hessian_point(model, "bank.qo", model.layers + layer), model.dim);
-    out.emplace_back(hessian_point(model, "bank.up", layer), model.dim);
-    out.emplace_back(hessian_point(model, "bank.down", layer), model.mlp_hidden);
+std::map<std::string, int64_t> points_of(const ModelRecipe& model) {
+  std::map<std::string, int64_t> out;
+  for (const ParamInfo& info : parameter_table(model)) {
+    const int64_t slices = info.row().block == BlockPart::matrices ? info.shape[0] : 1;
+    for (int64_t slice = 0; slice < slices; ++slice) {
+      const std::string point = hessian_point(model, info.row().id, slice);
+      if (!point.empty()) out[point] = info.shape.back();
+    }
   }
   return out;
 }

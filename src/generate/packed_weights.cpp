@@ -11,8 +11,8 @@ namespace fairway {
 namespace {
 
 bool packs(const QuantizedTensor& t) {
-  // The model reads matrices of banks one by one.
-  const bool product = t.bank.starts_with("bank.") ? t.slice >= 0 : t.bank == "embed.token";
+  const ParamRow& row = row_of(t.bank);  // the model reads a bank matrix by matrix
+  const bool product = row.kind.input != InputPoint::none && (row.block != BlockPart::matrices || t.slice >= 0);
   return product && t.coding == TensorCoding::integer_rows && t.cols <= cpu::kMostPackedCols;
 }
 
@@ -29,8 +29,8 @@ size_t packed_size(const QuantizedModel& model) {
 }
 
 // Banks of which every matrix is packed.
-std::set<std::string> packed_banks(const QuantizedModel& model) {
-  std::set<std::string> banks;
+std::set<ParamId> packed_banks(const QuantizedModel& model) {
+  std::set<ParamId> banks;
   for (const QuantizedTensor& t : model.tensors)
     if (packs(t)) banks.insert(t.bank);
   for (const QuantizedTensor& t : model.tensors)
@@ -65,7 +65,7 @@ PackedWeights::PackedWeights(const QuantizedModel& model)
     PackedMatrix& matrix = matrices_[slot_of(t)];
     const auto bytes = static_cast<int64_t>(cpu::packed_bytes(cpu::packed_form(t.bits), t.rows, t.cols));
     matrix.rows = {.rows = t.rows, .cols = t.cols};
-    matrix.rows.data = packed_.make(t.bank, {{bytes}, DType::u8}).as<uint8_t>();
+    matrix.rows.data = packed_.make(name_of(t.bank), {{bytes}, DType::u8}).as<uint8_t>();
     matrix.rows.scale = packed_.make("scales", {{scales_of(t)}, DType::f32}).as<float>();
     most_cols_ = std::max(most_cols_, t.cols);
   }

@@ -49,13 +49,10 @@ void read_features(Metadata& meta, ModelRecipe& m) {
 }
 
 void read_gates(Metadata& meta, const Safetensors& file, const std::string& prefix, ModelRecipe& m) {
-  m.smear = file.has(prefix + "smear.gate")     ? SmearKind::constant
-            : file.has(prefix + "smear.weight") ? SmearKind::input
-                                                : SmearKind::none;
-  m.skip = file.has(prefix + "skip.gate")     ? SkipKind::gated
-           : file.has(prefix + "skip.weight") ? SkipKind::additive
-                                              : SkipKind::none;
-  m.attn_gate = file.has(prefix + "block.attn_gate") ? AttnGateKind::sparse : AttnGateKind::none;
+  const auto has = [&](ParamId id) { return file.has(prefix + name_of(id)); };
+  m.smear = has(ParamId::smear_gate) ? SmearKind::constant : has(ParamId::smear_weight) ? SmearKind::input : SmearKind::none;
+  m.skip = has(ParamId::skip_gate) ? SkipKind::gated : has(ParamId::skip_weight) ? SkipKind::additive : SkipKind::none;
+  m.attn_gate = has(ParamId::attn_gate) ? AttnGateKind::sparse : AttnGateKind::none;
   m.smear_bos_mask = meta.flag("SMEAR_BOS_MASK");
   if (m.smear == SmearKind::input || m.attn_gate == AttnGateKind::sparse) meta.require("GATE_WINDOW", kGateInputs);
   if (m.attn_gate == AttnGateKind::sparse) meta.require("ATTN_GATE_SCALE", AttnGate::kScale);

@@ -44,7 +44,7 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   const Var x = run_layers(c, stage.looped);
   tape.scope("head");
   const Var final_norm = tape.one(RmsNorm{}, {x});
-  tape.observe("final", final_norm);
+  tape.observe(point_name(InputPoint::head_in, 0), final_norm);
   if (inputs.raw_head) {
     const Var logits =
         tape.one(ProjectResidual{}, {{}, final_norm, c.param("embed.token"), tape.input("ones", inputs.raw_head)});

@@ -133,31 +133,21 @@ void fill_constant(const Tensor& tensor, double value) {
   std::fill_n(tensor.as<float>(), tensor.numel(), static_cast<float>(value));
 }
 
-// Initial value of a tensor without matrix structure.
-void fill_vector(const ParamBank& bank, const ModelRecipe& model, uint64_t seed) {
-  const std::string& name = bank.info.name;
-  if (name == "embed.token") return fill_normal(bank, model.embed_init_std, seed);
-  if (name == "value_embed.table") return fill_normal(bank, model.value_embed.init_std, seed);
-  if (name == "block.q_gain") return fill_constant(bank.value, model.q_gain_init);
-  if (name == "bigram.scale") return fill_constant(bank.value, model.bigram.scale_init);
-  if (name == "value_embed.scale") return fill_constant(bank.value, model.value_embed.scale_init);
-  if (name == "lane.resid") return fill_constant(bank.value, model.lanes.resid_init);
-  if (name == "lane.post") return fill_constant(bank.value, model.lanes.post_init);
-  if (name == "block.attn_scale" || name == "block.mlp_scale" || name == "skip.weight" || name == "value_embed.layer_scale") {
-    return fill_constant(bank.value, 1);
+// All but matrices that start orthogonal; `values`: the bank or a slice of it.
+void fill_simple(const ParamBank& bank, const Tensor& values, Initial initial, const ModelRecipe& model, uint64_t seed) {
+  const ParamRow& row = bank.info.row();
+  switch (initial) {
+    case Initial::normal: return fill_normal(bank, row.initial_number(model), seed);
+    case Initial::constant: return fill_constant(values, row.initial_number(model));
+    case Initial::one: return fill_constant(values, 1);
+    case Initial::keep_stream:
+      fill_constant(values, 0);
+      for (int64_t layer = 0; layer < values.dim(0); ++layer) fill_constant(values.slice(layer).slice(0), 1);
+      return;
+    case Initial::zero:
+    case Initial::orthogonal: break;
   }
-  fill_constant(bank.value, 0);  // bigram.table, skip.gate, smear.*, block.attn_gate
-  if (name == "block.resid_mix") {
-    for (int64_t layer = 0; layer < bank.value.dim(0); ++layer) fill_constant(bank.value.slice(layer).slice(0), 1);
-  }
-}
-
-// Matrices of a bank that start orthogonal: queries, keys, values, up-projections and the small projections. Output projections
-// start at zero, so that every block starts as the identity.
-int64_t orthogonal_count(const std::string& name, int64_t matrices) {
-  if (name == "bank.qo") return matrices / 2;
-  if (name == "bank.down") return 0;
-  return matrices;
+  fill_constant(values, 0);
 }
 
 }  // namespace
@@ -189,16 +179,17 @@ void initialize(ParamStore& params, const ModelRecipe& model, uint64_t seed, Thr
   };
   std::vector<Matrix> matrices;
   for (const ParamBank& bank : params.banks()) {
-    const std::string& name = bank.info.name;
-    const bool is_bank = name.starts_with("bank."), is_projection = name == "bigram.proj" || name == "value_embed.proj";
-    if (!is_bank && !is_projection) {
-      fill_vector(bank, model, seed);
-      continue;
-    }
-    const int64_t count = is_bank ? bank.value.dim(0) : 1, rows = bank.value.dim(is_bank ? 1 : 0), cols = bank.value.cols();
-    fill_constant(bank.value, 0);
-    for (int64_t i = 0; i < orthogonal_count(name, count); ++i) {
-      matrices.push_back({bank.value.as<float>() + i * rows * cols, rows, cols, stream_of(name) + static_cast<uint64_t>(i)});
+    const ParamRow& row = bank.info.row();
+    const bool cut = row.block == BlockPart::matrices;
+    for (int64_t i = 0; i < (cut ? bank.value.dim(0) : 1); ++i) {
+      const Tensor values = cut ? bank.value.slice(i) : bank.value;
+      const Initial initial = row.kind_of(i, model.layers).initial;
+      if (initial == Initial::orthogonal) {
+        const uint64_t stream = stream_of(row.name) + static_cast<uint64_t>(i);
+        matrices.push_back({values.as<float>(), values.dim(0), values.cols(), stream});
+      } else {
+        fill_simple(bank, values, initial, model, seed);
+      }
     }
   }
   pool.parallel_for(static_cast<int64_t>(matrices.size()), [&](int64_t i) {

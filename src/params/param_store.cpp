@@ -36,19 +36,25 @@ ParamStore::ParamStore(const std::vector<ParamInfo>& table, Gradients gradients,
   if (gradients == Gradients::kept) flat_grads_ = grads_.all(real);
 }
 
-ParamStore::ParamStore(const std::vector<ParamInfo>& table, const std::set<std::string>& elsewhere)
+ParamStore::ParamStore(const std::vector<ParamInfo>& table, const std::set<ParamId>& elsewhere)
     : values_("params", total_bytes(table, DType::f32)), grads_("gradients", 0) {
   for (const ParamInfo& info : table) {
     const Spec spec{shape_of(info), DType::f32};
     const auto offset = static_cast<int64_t>(values_.used() / sizeof(float));
-    const Tensor value = elsewhere.contains(info.name) ? make_view(nullptr, spec) : values_.make(info.name, spec);
+    const Tensor value = info.id && elsewhere.contains(*info.id) ? make_view(nullptr, spec) : values_.make(info.name, spec);
     banks_.push_back({info, value, {}, static_cast<int32_t>(banks_.size()), offset});
   }
   flat_values_ = values_.all(DType::f32);
 }
 
-bool ParamStore::has(std::string_view name) const {
-  return std::any_of(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.name == name; });
+bool ParamStore::has(ParamId id) const {
+  return std::any_of(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.id == id; });
+}
+
+const ParamBank& ParamStore::bank(ParamId id) const {
+  const auto found = std::find_if(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.id == id; });
+  FAIRWAY_ASSERT(found != banks_.end(), "the model has no parameter '" + name_of(id) + "'");
+  return *found;
 }
 
 const ParamBank& ParamStore::bank(std::string_view name) const {

@@ -25,11 +25,12 @@ class ParamStore {
   enum class Gradients : uint8_t { none, kept };
   ParamStore(const std::vector<ParamInfo>& table, Gradients, DType real = DType::f32);
   // Without gradients; of the banks named in `elsewhere` somebody else has the values: here they have no memory.
-  ParamStore(const std::vector<ParamInfo>& table, const std::set<std::string>& elsewhere);
+  ParamStore(const std::vector<ParamInfo>& table, const std::set<ParamId>& elsewhere);
 
   const std::vector<ParamBank>& banks() const { return banks_; }
-  bool has(std::string_view name) const;
-  const ParamBank& bank(std::string_view name) const;  // asserts that it exists
+  bool has(ParamId id) const;
+  const ParamBank& bank(ParamId id) const;             // asserts that it exists
+  const ParamBank& bank(std::string_view name) const;  // likewise; for what is not the model's own
   // Everything at once, including the zero padding between banks.
   Tensor flat_values() const { return flat_values_; }
   Tensor flat_grads() const { return flat_grads_; }

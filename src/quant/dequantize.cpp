@@ -28,7 +28,8 @@ void check_sizes(const QuantizedTensor& t) {
   if (c.rank > 0)
     whole = whole && c.a.size() == static_cast<size_t>(t.rows * c.rank) && c.b.size() == static_cast<size_t>(t.cols * c.rank) &&
             c.b_scale.size() == (c.b.size() + kLowRankGroup - 1) / kLowRankGroup;
-  if (!whole) throw InputError(fmt::format("{}: its arrays do not have the {} x {} elements it says", t.bank, t.rows, t.cols));
+  if (!whole)
+    throw InputError(fmt::format("{}: its arrays do not have the {} x {} elements it says", name_of(t.bank), t.rows, t.cols));
 }
 
 }  // namespace
@@ -52,20 +53,20 @@ void dequantize(const QuantizedTensor& t, std::span<float> out) {
 }
 
 void dequantize(const QuantizedModel& model, ParamStore& out) {
-  std::map<std::string, int64_t, std::less<>> filled;
+  std::map<ParamId, int64_t> filled;
   for (const QuantizedTensor& t : model.tensors) {
-    if (!out.has(t.bank)) throw InputError(fmt::format("{}: the model has no such parameter", t.bank));
+    if (!out.has(t.bank)) throw InputError(fmt::format("{}: the model has no such parameter", name_of(t.bank)));
     const ParamBank& bank = out.bank(t.bank);
     const int64_t slices = t.slice < 0 ? 1 : bank.value.dim(0);
     if (t.slice >= slices || t.cols != bank.value.cols() || t.rows * slices != bank.value.rows())
-      throw InputError(fmt::format("{}: slice {} of {} x {} does not fit {}", t.bank, t.slice, t.rows, t.cols,
+      throw InputError(fmt::format("{}: slice {} of {} x {} does not fit {}", name_of(t.bank), t.slice, t.rows, t.cols,
                                    bank.value.spec.shape.text()));
     float* to = bank.value.as<float>() + std::max<int64_t>(t.slice, 0) * t.count();
     dequantize(t, {to, static_cast<size_t>(t.count())});
     filled[t.bank] += t.count();
   }
   for (const ParamBank& bank : out.banks()) {
-    const auto at = filled.find(bank.info.name);
+    const auto at = filled.find(bank.info.row().id);
     if (at == filled.end() || at->second != bank.value.numel())
       throw InputError(fmt::format("{}: {} of {} weights are given", bank.info.name, at == filled.end() ? 0 : at->second,
                                    bank.value.numel()));

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -11,10 +10,6 @@ namespace fairway {
 namespace {
 
 constexpr double kLeastTrace = 1e-6;
-
-constexpr std::array<std::string_view, 4> kLayerPoints{".attn_in", ".attn_out", ".mlp_in", ".mlp_hidden"};
-
-std::string layer_point(int64_t layer, std::string_view what) { return fmt::format("layer{}{}", layer, what); }
 
 // Empty when the matrix can be used.
 std::string problem_of(const Hessian& hessian) {
@@ -35,20 +30,8 @@ double Hessian::trace() const {
   return sum;
 }
 
-std::string hessian_point(const ModelRecipe& model, std::string_view bank, int64_t slice) {
-  if (bank == "bank.qo")
-    return slice < model.layers ? layer_point(slice, ".attn_in") : layer_point(slice - model.layers, ".attn_out");
-  if (bank == "bank.kv") return layer_point(slice % model.layers, ".attn_in");
-  if (bank == "bank.up") return layer_point(slice, ".mlp_in");
-  if (bank == "bank.down") return layer_point(slice, ".mlp_hidden");
-  return bank == "embed.token" ? "final" : "";
-}
-
-bool is_hessian_point(std::string_view point) {
-  if (point == "final") return true;
-  for (const std::string_view end : kLayerPoints)
-    if (point.starts_with("layer") && point.ends_with(end)) return true;
-  return false;
+std::string hessian_point(const ModelRecipe& model, ParamId bank, int64_t slice) {
+  return point_name(row_of(bank).kind_of(slice, model.layers).input, slice % model.layers);
 }
 
 void HessianStore::accumulate(std::string_view point, const Tensor& rows) {

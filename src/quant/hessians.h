@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "quant/op_runner.h"
-#include "recipe/recipe.h"
+#include "recipe/parameter_row.h"
 
 namespace fairway {
 
@@ -22,9 +22,7 @@ struct Hessian {
 };
 
 // The observe point whose vectors are multiplied by this weight; empty when there is none (tables that are only looked up).
-std::string hessian_point(const ModelRecipe& model, std::string_view bank, int64_t slice);
-// Whether any weight is multiplied by the vectors seen here.
-bool is_hessian_point(std::string_view point);
+std::string hessian_point(const ModelRecipe& model, ParamId bank, int64_t slice);
 
 class HessianStore {
  public:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "recipe/parameter_row.h"
 #include "recipe/recipe.h"
 
 namespace fairway {
@@ -24,7 +25,7 @@ struct LowRankCorrection {
 inline constexpr int64_t kLowRankGroup = 64;
 
 struct QuantizedTensor {
-  std::string bank;    // interchange name of the parameter
+  ParamId bank = ParamId::embed_token;
   int64_t slice = -1;  // index on the bank's first axis; -1: the whole parameter
   int64_t rows = 0, cols = 0;
   TensorCoding coding = TensorCoding::half;

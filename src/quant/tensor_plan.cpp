@@ -1,24 +1,10 @@
 #include "quant/tensor_plan.h"
 
-#include <fmt/format.h>
-
 #include "base/error.h"
 #include "quant/hessians.h"
 
 namespace fairway {
 namespace {
-
-QuantRole role_of(const std::string& bank, int64_t slice, int64_t layers) {
-  if (bank == "bank.qo") return slice < layers ? QuantRole::q : QuantRole::o;
-  if (bank == "bank.kv") return slice < layers ? QuantRole::k : QuantRole::v;
-  if (bank == "bank.up") return QuantRole::up;
-  if (bank == "bank.down") return QuantRole::down;
-  if (bank == "embed.token") return QuantRole::token;
-  if (bank == "block.attn_gate") return QuantRole::gate;
-  const bool table =
-      bank == "bigram.table" || bank == "bigram.proj" || bank == "value_embed.table" || bank == "value_embed.proj";
-  return table ? QuantRole::table : QuantRole::rest;
-}
 
 bool integers(QuantRole role, int64_t count, const QuantRecipe& quant) {
   if (role <= QuantRole::token) return true;
@@ -28,17 +14,16 @@ bool integers(QuantRole role, int64_t count, const QuantRecipe& quant) {
 
 }  // namespace
 
-std::string TensorPlan::name() const { return slice < 0 ? bank : fmt::format("{}[{}]", bank, slice); }
-
 std::vector<TensorPlan> tensor_plans(const ParamStore& weights, const Recipe& recipe) {
   std::vector<TensorPlan> plans;
   for (const ParamBank& bank : weights.banks()) {
-    const bool sliced = bank.info.name.starts_with("bank.");
+    const ParamRow& row = bank.info.row();
+    const bool sliced = row.block == BlockPart::matrices;
     const int64_t slices = sliced ? bank.value.dim(0) : 1;
     const int64_t cols = bank.value.cols(), rows = bank.value.rows() / slices;
     for (int64_t slice = 0; slice < slices; ++slice) {
-      TensorPlan plan{.bank = bank.info.name, .slice = sliced ? slice : -1};
-      plan.role = role_of(plan.bank, slice, recipe.model.layers);
+      TensorPlan plan{.bank = row.id, .slice = sliced ? slice : -1};
+      plan.role = row.kind_of(slice, recipe.model.layers).quant;
       plan.weight = {bank.value.as<float>() + slice * rows * cols, rows, cols};
       plan.integers = integers(plan.role, plan.weight.count(), recipe.quant);
       plan.point = hessian_point(recipe.model, plan.bank, slice);

@@ -10,19 +10,17 @@
 
 namespace fairway {
 
-enum class QuantRole : uint8_t { q, k, v, o, up, down, token, table, gate, rest };
-
 struct TensorPlan {
-  std::string bank;
+  ParamId bank = ParamId::embed_token;
   int64_t slice = -1;
   QuantRole role = QuantRole::rest;
   bool integers = false;
   MatrixView weight;
   std::string point;  // whose Hessian weighs its error; empty: none
 
-  std::string name() const;                                // "bank.up[3]"
-  bool matrix() const { return role <= QuantRole::down; }  // one of the layers' matrices
-  bool attention() const { return role <= QuantRole::o; }
+  std::string name() const { return tensor_name(bank, slice); }
+  bool matrix() const { return is_layer_matrix(role); }
+  bool attention() const { return is_attention(role); }
 };
 
 // In the order of parameter_table(), slices ascending. Throws InputError for weights that are not finite.

@@ -1,6 +1,6 @@
 #include "recipe/model_shape.h"
 
-#include <algorithm>
+#include "base/error.h"
 
 namespace fairway {
 namespace {
@@ -17,41 +17,16 @@ int64_t ParamInfo::count() const {
   return product;
 }
 
-std::vector<ParamInfo> parameter_table(const ModelRecipe& m) {
-  const int64_t V = m.vocab, D = m.dim, L = m.layers, H = m.heads, KE = m.kv_dim(), F = m.mlp_hidden;
-  using enum ParamRole;
-  std::vector<ParamInfo> table{
-      {"embed.token", {V, D}, token},      {"bank.qo", {2 * L, D, D}, matrix},     {"bank.kv", {2 * L, KE, D}, matrix},
-      {"bank.up", {L, F, D}, matrix},      {"bank.down", {L, D, F}, matrix},       {"block.attn_scale", {L, D}, scalar},
-      {"block.mlp_scale", {L, D}, scalar}, {"block.resid_mix", {L, 2, D}, scalar}, {"block.q_gain", {L, H}, scalar},
-  };
-  const auto add = [&table](const char* name, std::vector<int64_t> shape, ParamRole role) {
-    table.push_back({name, std::move(shape), role});
-  };
-  if (m.attn_gate == AttnGateKind::sparse) add("block.attn_gate", {L, H, kGateInputs}, scalar);
-  if (m.skip != SkipKind::none && skip_count(m) > 0) {
-    add("skip.weight", {skip_count(m), D}, scalar);
-    if (m.skip == SkipKind::gated) add("skip.gate", {skip_count(m), D}, scalar);
-  }
-  if (m.smear == SmearKind::constant) add("smear.gate", {D}, scalar);
-  if (m.smear == SmearKind::input) {
-    add("smear.weight", {kGateInputs}, scalar);
-    add("smear.lambda", {1}, scalar);
-  }
-  if (m.bigram.rows > 0) {
-    add("bigram.table", {m.bigram.rows, m.bigram.dim}, token);
-    add("bigram.proj", {D, m.bigram.dim}, scalar);
-    add("bigram.scale", {}, scalar);
-  }
-  if (m.value_embed.dim > 0) {
-    add("value_embed.table", {V, m.value_embed.dim}, token);
-    add("value_embed.proj", {KE, m.value_embed.dim}, scalar);
-    add("value_embed.scale", {}, scalar);
-    add("value_embed.layer_scale", {static_cast<int64_t>(m.value_embed.layers.size())}, scalar);
-  }
-  if (m.lanes.start >= 0) {
-    add("lane.post", {L, 2, 2}, scalar);
-    add("lane.resid", {L, 2}, scalar);
+const ParamRow& ParamInfo::row() const {
+  FAIRWAY_ASSERT(id, "'" + name + "' is no parameter of a model");
+  return row_of(*id);
+}
+
+std::vector<ParamInfo> parameter_table(const ModelRecipe& model) {
+  std::vector<ParamInfo> table;
+  for (size_t i = 0; i < kParamCount; ++i) {
+    const ParamRow& row = row_of(static_cast<ParamId>(i));
+    if (auto shape = row.shape(model)) table.push_back({std::string(row.name), std::move(*shape), row.role, row.id});
   }
   return table;
 }
@@ -60,7 +35,7 @@ std::vector<ParamInfo> parameter_table(const Recipe& recipe) {
   std::vector<ParamInfo> table = parameter_table(recipe.model);
   if (!recipe.optim.matrix.projections) return table;
   for (ParamInfo& info : table) {
-    if (info.name == "bigram.proj" || info.name == "value_embed.proj") info.role = ParamRole::matrix;
+    if (info.row().projection) info.role = ParamRole::matrix;
   }
   return table;
 }

@@ -1,22 +1,23 @@
-// What a model recipe implies: its parameters (spec §3, §7), the order its layers run in (§4.4, §5.1), its cost (§14.1).
+// What a model recipe implies: which parameters it has, the order its layers run in (§4.4, §5.1), its cost (§14.1).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "recipe/parameter_row.h"
 #include "recipe/recipe.h"
 
 namespace fairway {
-
-enum class ParamRole : uint8_t { matrix, token, scalar };  // which optimizer group updates it
 
 struct ParamInfo {
   std::string name;            // interchange name
   std::vector<int64_t> shape;  // row-major; empty = one number
   ParamRole role = ParamRole::scalar;
+  std::optional<ParamId> id = std::nullopt;  // absent: not the model's own (adapters)
 
   int64_t count() const;
+  const ParamRow& row() const;  // asserts that it is the model's own
 };
 
 // Every parameter of the model, in storage order. The second form applies optim.matrix.projections to the roles.

@@ -57,7 +57,8 @@ struct MatrixRecipe {
     fields.key("row_norm", self.row_norm, "normalise the rows of the update first (MuonEq-R)");
     fields.key("aol", self.aol, "rescale rows by their Gram sums before iterating (Turbo-Muon)");
     fields.key("post_norm", self.post_norm, "normalisation after the iterations (Turbo-Muon)");
-    fields.key("projections", self.projections, "bigram.proj and value_embed.proj are matrices too, instead of scalars");
+    fields.key("projections", self.projections,
+               "the projections of bigram and value_embed are matrices too, instead of scalars");
     fields.key("projection_slices", self.projection_slices, Between{1, 1024},
                "each projection is orthogonalised in so many slices of rows");
   }

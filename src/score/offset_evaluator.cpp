@@ -5,7 +5,7 @@ namespace fairway {
 OffsetEvaluator::OffsetEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings,
                                  const ScoreContext& score_context, const WindowShape& shape)
     : WindowedEvaluator(scored_model, score_settings, score_context, shape),
-      offset_(params().bank("embed.token").value, scored_model.recipe.model.softcap, score_settings.score.slot.lr,
+      offset_(params().bank(ParamId::embed_token).value, scored_model.recipe.model.softcap, score_settings.score.slot.lr,
               *score_context.pool) {}
 
 void OffsetEvaluator::add_rows(std::vector<SlotRow>& rows, const ScoredTokens& tokens, int64_t i, const ScoreWindow& window,

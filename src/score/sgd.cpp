@@ -8,8 +8,8 @@ namespace {
 
 // How many of the first axis's slices belong to one block: banks of query and output hold two for each layer.
 bool is_frozen(const ParamInfo& info, int64_t slice, const ModelRecipe& model, int64_t blocks, FreezeSemantics semantics) {
-  const bool vectors = info.name.starts_with("block."), bank = info.name.starts_with("bank.");
-  if (!vectors && !(bank && semantics == FreezeSemantics::intent)) return false;
+  const BlockPart part = info.row().block;
+  if (part == BlockPart::none || (part == BlockPart::matrices && semantics != FreezeSemantics::intent)) return false;
   return slice % model.layers < blocks;
 }
 
@@ -19,7 +19,7 @@ std::vector<FlatRange> trainable_ranges(const ParamStore& params, const ModelRec
                                         FreezeSemantics semantics) {
   std::vector<FlatRange> out;
   for (const ParamBank& bank : params.banks()) {
-    const bool per_layer = bank.info.shape.size() > 1 || bank.info.name.starts_with("block.");
+    const bool per_layer = bank.info.row().block != BlockPart::none;
     const int64_t slices = per_layer ? bank.value.dim(0) : 1, size = bank.value.numel() / slices;
     for (int64_t slice = 0; slice < slices; ++slice) {
       if (is_frozen(bank.info, slice, model, frozen_blocks, semantics)) continue;

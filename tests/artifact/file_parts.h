@@ -39,10 +39,10 @@ inline QuantizedModel made_model(const ModelRecipe& architecture, uint64_t seed,
   Rng rng(seed);
   const std::vector<ParamInfo> table = parameter_table(architecture);
   for (const ParamInfo& info : table) {
-    const bool sliced = info.shape.size() == 3 && info.name.starts_with("bank."), whole_rows = info.role == ParamRole::token;
+    const bool sliced = info.row().block == BlockPart::matrices, whole_rows = info.role == ParamRole::token;
     for (int64_t slice = 0; slice < (sliced ? info.shape[0] : 1); ++slice) {
       QuantizedTensor t;
-      t.bank = info.name, t.slice = sliced ? slice : -1;
+      t.bank = info.row().id, t.slice = sliced ? slice : -1;
       t.cols = info.shape.empty() ? 1 : info.shape.back();
       t.rows = sliced ? info.shape[1] : info.count() / t.cols;
       t.coding = sliced || whole_rows ? TensorCoding::integer_rows : TensorCoding::half;

@@ -9,7 +9,7 @@ namespace fairway {
 namespace {
 
 const std::vector<ParamInfo> kTable{
-    {"a", {3, 5}, ParamRole::token}, {"b", {2, 4, 4}, ParamRole::matrix}, {"c", {}, ParamRole::scalar}};
+    {"a", {3, 5}, ParamRole::token, ParamId::embed_token}, {"b", {2, 4, 4}, ParamRole::matrix}, {"c", {}, ParamRole::scalar}};
 
 TEST(ParamStore, BanksFollowEachOtherAligned) {
   for (DType real : {DType::f32, DType::f64}) {
@@ -44,8 +44,9 @@ TEST(ParamStore, KeepsNamesShapesAndRoles) {
   }
   EXPECT_EQ(store.bank("b").value.spec.shape, (Shape{2, 4, 4}));
   EXPECT_EQ(store.bank("c").value.spec.shape, Shape{1});  // a scalar takes one element
-  EXPECT_TRUE(store.has("a"));
-  EXPECT_FALSE(store.has("d"));
+  EXPECT_TRUE(store.has(ParamId::embed_token));
+  EXPECT_EQ(&store.bank(ParamId::embed_token), &store.bank("a"));
+  EXPECT_FALSE(store.has(ParamId::qo));
 }
 
 TEST(ParamStore, WithoutGradientsThereAreNone) {
@@ -57,6 +58,7 @@ TEST(ParamStore, WithoutGradientsThereAreNone) {
 TEST(ParamStore, AnUnknownBankIsABrokenInvariant) {
   const ParamStore store(kTable, ParamStore::Gradients::none);
   EXPECT_THROW(store.bank("d"), std::logic_error);
+  EXPECT_THROW(store.bank(ParamId::qo), std::logic_error);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
 
 const QuantizedTensor& first_down(const QuantizedModel& model) {
   return *std::find_if(model.tensors.begin(), model.tensors.end(),
-                       [](const QuantizedTensor& t) { return t.bank == "bank.down" && t.slice == 0; });
+                       [](const QuantizedTensor& t) { return t.bank == ParamId::down && t.slice == 0; });
 }
 
 // At equal bits a row of small weights has the step of the others, not one of its own.
@@ -156,7 +156,8 @@ TEST(Prune, OrdersByStepAndKeepsTies) {
   const auto list = prune_candidates(model, small.weights, small.recipe, &small.hessians, PruneScore::step);
   int64_t ones = 0;
   for (const QuantizedTensor& t : model.tensors)
-    if (t.bank.starts_with("bank.")) ones += std::count_if(t.q.begin(), t.q.end(), [](int8_t q) { return q == 1 || q == -1; });
+    if (row_of(t.bank).block == BlockPart::matrices)
+      ones += std::count_if(t.q.begin(), t.q.end(), [](int8_t q) { return q == 1 || q == -1; });
   ASSERT_EQ(static_cast<int64_t>(list.size()), ones);
   for (size_t i = 0; i < list.size(); ++i) {
     const QuantizedTensor& t = model.tensors[list[i].tensor];

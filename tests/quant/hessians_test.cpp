@@ -71,14 +71,14 @@ TEST(Hessians, UnusableOnesAreDroppedWithASentence) {
 TEST(Hessians, EveryWeightKnowsItsPoint) {
   ModelRecipe model;
   model.layers = 3;
-  EXPECT_EQ(hessian_point(model, "bank.qo", 2), "layer2.attn_in");
-  EXPECT_EQ(hessian_point(model, "bank.qo", 3), "layer0.attn_out");
-  EXPECT_EQ(hessian_point(model, "bank.kv", 1), "layer1.attn_in");
-  EXPECT_EQ(hessian_point(model, "bank.kv", 4), "layer1.attn_in");
-  EXPECT_EQ(hessian_point(model, "bank.up", 1), "layer1.mlp_in");
-  EXPECT_EQ(hessian_point(model, "bank.down", 0), "layer0.mlp_hidden");
-  EXPECT_EQ(hessian_point(model, "embed.token", -1), "final");
-  EXPECT_EQ(hessian_point(model, "bigram.table", -1), "");
+  EXPECT_EQ(hessian_point(model, ParamId::qo, 2), "layer2.attn_in");
+  EXPECT_EQ(hessian_point(model, ParamId::qo, 3), "layer0.attn_out");
+  EXPECT_EQ(hessian_point(model, ParamId::kv, 1), "layer1.attn_in");
+  EXPECT_EQ(hessian_point(model, ParamId::kv, 4), "layer1.attn_in");
+  EXPECT_EQ(hessian_point(model, ParamId::up, 1), "layer1.mlp_in");
+  EXPECT_EQ(hessian_point(model, ParamId::down, 0), "layer0.mlp_hidden");
+  EXPECT_EQ(hessian_point(model, ParamId::embed_token, -1), "final");
+  EXPECT_EQ(hessian_point(model, ParamId::bigram_table, -1), "");
 }
 
 TEST(Hessians, BitsDoNotDependOnThreads) {

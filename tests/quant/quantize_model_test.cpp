@@ -56,7 +56,7 @@ TEST(QuantizeModel, DequantizingGivesStepTimesLevelForEveryWeight) {
       const auto at = static_cast<size_t>(i);
       const float want = t.coding == TensorCoding::half ? from_half(t.halves[at])
                                                         : from_half(t.scale[at / static_cast<size_t>(t.cols)]) * t.q[at];
-      ASSERT_EQ(got[i], want) << t.bank << " " << i;
+      ASSERT_EQ(got[i], want) << name_of(t.bank) << " " << i;
     }
   }
   EXPECT_EQ(corrected, 2);

@@ -26,7 +26,7 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   const ModelRecipe& m = c.model();
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
-  tape.observe(name + ".attn_in", normed);
+  tape.observe(point_name(InputPoint::attn_in, layer), normed);
   const auto qkv =
       tape.call(QkvProject{}, {normed, c.adapted(c.matrix("bank.qo", layer), "q"), c.adapted(c.matrix("bank.kv", layer), "k"),
                                c.adapted(c.matrix("bank.kv", m.layers + layer), "v")});
@@ -44,7 +44,7 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
   if (m.attn_gate == AttnGateKind::sparse)
     y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param("block.attn_gate", layer)});
-  tape.observe(name + ".attn_out", y);
+  tape.observe(point_name(InputPoint::attn_out, layer), y);
   return y;
 }
 

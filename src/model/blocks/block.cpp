@@ -7,11 +7,10 @@ namespace {
 // x + mlp_scale⊙MLP(normed); without x just the second term.
 Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   Tape& tape = c.tape();
-  const std::string name = "layer" + std::to_string(layer);
-  tape.observe(name + ".mlp_in", normed);
+  tape.observe(point_name(InputPoint::mlp_in, layer), normed);
   const Var scale = c.param("block.mlp_scale", layer);
   const auto mlp = tape.call(Mlp{}, {x, normed, c.matrix("bank.up", layer), c.matrix("bank.down", layer), scale});
-  tape.observe(name + ".mlp_hidden", mlp.saved.post);
+  tape.observe(point_name(InputPoint::mlp_hidden, layer), mlp.saved.post);
   return c.adapted(mlp.out.y, normed, scale, "mlp");
 }
 
