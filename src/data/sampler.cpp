@@ -1,9 +1,8 @@
 #include "data/sampler.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <numeric>
 
@@ -12,8 +11,6 @@
 
 namespace fairway::data {
 namespace {
-
-constexpr std::array<std::string_view, 4> kNames = {"sequential", "coprime", "shuffled", "docpack"};
 
 void check(const SamplerOptions& options) {
   constexpr int64_t kMaxTokens = int64_t{1} << 31;  // of one rank in one step: flat indices are int32
@@ -29,12 +26,12 @@ void check(const SamplerOptions& options) {
 }  // namespace
 
 SamplerKind sampler_kind(std::string_view name) {
-  for (size_t i = 0; i < kNames.size(); ++i)
-    if (kNames[i] == name) return static_cast<SamplerKind>(i);
-  throw InputError(fmt::format("there is no sampler \"{}\"; expected sequential, coprime, shuffled or docpack", name));
+  constexpr auto& names = EnumNames<SamplerKind>::names;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    throw InputError(fmt::format("there is no sampler \"{}\"; expected one of {}", name, fmt::join(names, ", ")));
+  return static_cast<SamplerKind>(found - names.begin());
 }
-
-std::string_view name_of(SamplerKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
 Corpus corpus_of(const ShardSet& shards, uint16_t bos) {
   Corpus corpus;

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "data/shard.h"
+#include "recipe/train_recipe.h"
 
 namespace fairway::data {
 
-enum class SamplerKind : uint8_t { sequential, coprime, shuffled, docpack };
-
 SamplerKind sampler_kind(std::string_view name);  // InputError for an unknown name
-std::string_view name_of(SamplerKind kind);
 
 struct SamplerOptions {
   SamplerKind kind = SamplerKind::coprime;

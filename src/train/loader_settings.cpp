@@ -7,7 +7,7 @@ namespace fairway {
 data::SamplerOptions sampler_options(const Recipe& recipe) {
   const Geometry geometry = micro_batch_geometry(recipe);
   const int64_t per_rank = recipe.train.batch_tokens / recipe.train.emulated_world;
-  return {.kind = data::sampler_kind(name_of(recipe.data.sampler)),
+  return {.kind = recipe.data.sampler,
           .length = geometry.row_length,
           .rows = per_rank / geometry.row_length,
           .world = static_cast<int>(recipe.train.emulated_world),

@@ -85,7 +85,7 @@ TEST_F(Calibrating, TrainTakesPackedDocuments) {
   ScratchFolder folder;
   write_numbered_shards(folder.path(), {3000, 2100}, 37);
   const data::ShardSet shards = data::ShardSet::open_train(folder.path());
-  data::Loader loader(shards, {.kind = data::SamplerKind::docpack, .length = 96, .rows = 1, .world = 1, .max_segment = 20},
+  data::Loader loader(shards, {.kind = SamplerKind::docpack, .length = 96, .rows = 1, .world = 1, .max_segment = 20},
                       {.vocab = 1024});
   const HessianStore hessians = calibrate_train(model(), loader, 2, problems_);
   EXPECT_TRUE(problems_.empty());
