@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-std::shared_ptr<std::byte> allocate_heap(size_t bytes) {
+std::shared_ptr<std::byte> allocate_aligned(size_t bytes) {
   return {static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})),
           [](std::byte* memory) { ::operator delete (memory, std::align_val_t{kAlignment}); }};
 }
@@ -50,7 +50,7 @@ Loader::Loader(const ShardSet& shards, const SamplerOptions& sampling, const Loa
   const auto tokens = static_cast<size_t>(rows_ * sampling.length);
   const size_t tensor_bytes = (tokens * sizeof(int32_t) + kAlignment - 1) / kAlignment * kAlignment;
   slots_.resize(static_cast<size_t>(options.queue) + 1);  // one more: the batch in the caller's hands
-  memory_ = (options.allocate ? options.allocate : allocate_heap)(tensor_bytes * (packed ? 3 : 2) * slots_.size());
+  memory_ = allocate_aligned(tensor_bytes * (packed ? 3 : 2) * slots_.size());
   std::byte* at = memory_.get();
   const auto take = [&](Shape shape) {
     Tensor view = make_view(at, {shape, DType::i32});

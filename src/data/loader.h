@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,8 +26,6 @@ struct LoaderOptions {
   int64_t split = 1;        // micro-batches each emulated rank's rows are cut into; must divide them
   int queue = 4;            // batches read ahead
   int vocab = 0;            // tokens at or above it are an InputError; 0: not checked
-  // Memory for the buffers (64-byte aligned), so that a device backend can give pinned memory. Default: the heap.
-  std::function<std::shared_ptr<std::byte>(size_t bytes)> allocate;
 };
 
 // Micro-batch i of a step belongs to emulated rank rank·world/ranks + i/split: a process has a run of neighbours, whose
