@@ -14,11 +14,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/nearest_word.h"
 #include "base/progress_line.h"
 #include "base/sha256.h"
 #include "base/signals.h"
 #include "base/writer_lock.h"
-#include "recipe/spelling.h"
 
 namespace fairway::app {
 namespace {
@@ -54,7 +54,7 @@ std::vector<std::string> parse_what(const std::string& list) {
     if (std::find(kAnalyses.begin(), kAnalyses.end(), name) == kAnalyses.end())
       throw InputError(
           fmt::format("analyze {}: no such analysis; the nearest is {} (svd, heads, calibration, lens, sensitivity or all)",
-                      name, nearest(name, kAnalyses)));
+                      name, nearest_word(name, kAnalyses)));
   std::copy_if(kAnalyses.begin(), kAnalyses.end(), std::back_inserter(chosen),
                [&](const std::string& name) { return std::find(asked.begin(), asked.end(), name) != asked.end(); });
   return chosen;

@@ -3,10 +3,10 @@
 
 #include "app/command.h"
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "manual/command_info.h"
 #include "recipe/recipe.h"
 #include "recipe/score_recipe.h"
-#include "recipe/spelling.h"
 
 namespace fairway::app {
 namespace {
@@ -75,7 +75,7 @@ int show_help(const CommonFlags& common, const CLI::App& program, const std::vec
   if (command == nullptr) {
     std::vector<std::string> known;
     for (const CommandInfo& sub : tree.commands) known.push_back(sub.name);
-    throw InputError(fmt::format("help: {} is no command; the nearest is {}", path, nearest(words.front(), known)));
+    throw InputError(fmt::format("help: {} is no command; the nearest is {}", path, nearest_word(words.front(), known)));
   }
   nlohmann::ordered_json examples = nlohmann::ordered_json::array();
   for (const manual::Example& example : command->examples) examples.push_back(example.command);

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
-#include "recipe/spelling.h"
 #include "score/eval_model.h"
 
 namespace fairway::app {

@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "base/sha256.h"
 #include "recipe/recipe.h"
-#include "recipe/spelling.h"
 
 namespace fairway {
 namespace {
@@ -34,7 +34,7 @@ std::string read_recipe_file(const std::string& path) {
   for (const BuiltinRecipe& recipe : builtin_recipes()) names.emplace_back(recipe.name);
   throw InputError(
       fmt::format("recipe \"{}\": no file of that name and no built-in recipe; the nearest built-in one is \"{}\" (all: {})",
-                  name.substr(0, 200), nearest(name, names), fmt::join(names, ", ")));
+                  name.substr(0, 200), nearest_word(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace

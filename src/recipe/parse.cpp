@@ -11,8 +11,8 @@
 #include <concepts>
 
 #include "base/error.h"
+#include "base/nearest_word.h"
 #include "recipe/recipe.h"
-#include "recipe/spelling.h"
 
 namespace fairway {
 namespace {
@@ -128,7 +128,7 @@ class Reader {
       std::vector<std::string> keys;
       for (const KeyInfo& info : recipe_keys()) keys.push_back(info.key);
       throw InputError(fmt::format("{}: unknown key \"{}\"; the nearest key is \"{}\"", place(key.source()), clipped(typed),
-                                   nearest(typed, keys)));
+                                   nearest_word(typed, keys)));
     }
   }
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "recipe/recipe.h"
-#include "recipe/spelling.h"
 
 namespace fairway {
 namespace {
@@ -196,15 +195,6 @@ TEST(BadRecipe, MutatedTextNeverDoesWorseThanInputError) {
   }
   EXPECT_GT(accepted, 100);
   EXPECT_GT(refused, 1000);
-}
-
-TEST(Spelling, EditDistance) {
-  EXPECT_EQ(edit_distance("", ""), 0);
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("lr", "Lr"), 1);
-  EXPECT_EQ(nearest("warmdown", std::vector<std::string>{"floor", "warmdowns"}), "warmdowns");
-  EXPECT_EQ(nearest("x", std::span<const std::string>{}), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "recipe/spelling.h"
+#include "base/nearest_word.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,7 +22,7 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+std::string nearest_word(std::string_view word, std::span<const std::string> candidates) {
   // Longer words than any key are mistyped beyond help; the cut keeps the table small for hostile input.
   const std::string_view typed = word.substr(0, 128);
   int best = std::numeric_limits<int>::max();

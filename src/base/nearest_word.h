@@ -11,6 +11,6 @@ namespace fairway {
 int edit_distance(std::string_view a, std::string_view b);
 
 // The candidate with the smallest distance, the first of equals; empty when there are none.
-std::string nearest(std::string_view word, std::span<const std::string> candidates);
+std::string nearest_word(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace fairway
