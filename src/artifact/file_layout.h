@@ -8,7 +8,7 @@ namespace fairway {
 
 inline constexpr std::string_view kMagic = "FWAY";
 inline constexpr uint8_t kVersion = 3;       // as written: weights may have codec 5
-inline constexpr uint8_t kFirstVersion = 1;  // still read
+inline constexpr uint8_t kFirstVersion = 2;  // still read
 inline constexpr uint8_t kLoopedFlag = 1, kTokenizerFlag = 2, kRecipeFlag = 4, kSegmentFlag = 8, kKnownFlags = 15;
 inline constexpr size_t kHashBytes = 32, kChecksumBytes = 4;
 inline constexpr uint64_t kMostTextBytes = 1 << 16;  // architecture or tensor table

@@ -159,7 +159,7 @@ void run_task(const WeightTask& task, std::span<const WeightTarget> into) {
   switch (task.section.codec) {
     case Codec::lanes: return decode_lane_chunk(task.chunk, into, task.where);
     case Codec::shaped: return decode_weights(task.section.bytes, into, task.where);
-    case Codec::rans: return decode_weights_v1(task.section.bytes, into, task.where);
+    case Codec::rans: throw InputError(task.where + "codec 1 is for values only");
     case Codec::raw:
     case Codec::brotli:
     case Codec::lzma: break;

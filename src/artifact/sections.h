@@ -12,7 +12,7 @@
 
 namespace fairway {
 
-// As stored. Values have rans. Weights had rans in version 1, shaped since version 2 and lanes since version 3.
+// As stored. rans is for values. Weights have shaped, and since version 3 lanes.
 enum class Codec : uint8_t { raw, rans, brotli, lzma, shaped, lanes };
 enum class CodecChoice : uint8_t { rans, brotli, lzma, best };  // as asked for
 std::string_view name_of(Codec codec);

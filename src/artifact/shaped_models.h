@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "artifact/symbol_model.h"
 #include "artifact/weight_context.h"
 
 namespace fairway {

@@ -58,8 +58,8 @@ class FrequencyModel {
 
 inline constexpr int kScaleBits = 14;
 inline constexpr uint32_t kScale = 1U << kScaleBits;
-using SymbolModel = FrequencyModel<kScaleBits, 16, 0>;  // of values, and of weights in version 1
-// Of weights since version 2. Sixteen bits: a symbol that never comes costs the others next to nothing.
+using SymbolModel = FrequencyModel<kScaleBits, 16, 0>;  // of values
+// Of weights. Sixteen bits: a symbol that never comes costs the others next to nothing.
 inline constexpr int kFineScaleBits = 16;
 using FineModel = FrequencyModel<kFineScaleBits, 64, 6>;
 

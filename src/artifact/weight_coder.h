@@ -25,7 +25,5 @@ using WeightTarget = WeightMatrix<int8_t>;  // to decode into
 std::string encode_weights(std::span<const WeightBlock> blocks, std::vector<double>* bits = nullptr);
 // Fills the blocks. InputError, beginning with `where`, when the bytes are not what encode_weights makes for these sizes.
 void decode_weights(std::string_view bytes, std::span<const WeightTarget> blocks, const std::string& where);
-// The same for streams as version 1 wrote them.
-void decode_weights_v1(std::string_view bytes, std::span<const WeightTarget> blocks, const std::string& where);
 
 }  // namespace fairway

@@ -1,6 +1,5 @@
-// Contexts of the weight coder: classes of expected magnitude, eight to the octave, each with its own adaptive model. In
-// version 1 classes are absolute and begin as Gaussians; since version 2 (shaped_models.h) they are relative to the tensor's
-// mean.
+// Contexts of the learning weight coder: classes of expected magnitude, eight to the octave and relative to the tensor's mean,
+// each with its own adaptive model (shaped_models.h).
 #pragma once
 
 #include <algorithm>
@@ -8,8 +7,6 @@
 #include <bit>
 #include <cstdint>
 #include <vector>
-
-#include "artifact/symbol_model.h"
 
 namespace fairway {
 
@@ -19,35 +16,12 @@ inline constexpr int kMeanBits = 13;       // running means are integers in unit
 inline constexpr int64_t kRunLength = 32;  // the row's factor is renewed after so many columns
 
 // Flags of a tensor's mode byte.
-inline constexpr int kByColumn = 1, kByRow = 2, kFading = 4, kCentred = 8, kMostMode = 15;
+inline constexpr int kByColumn = 1, kByRow = 2, kFading = 4, kCentred = 8;
 
 inline int class_of(float mean) {  // in units of 2^-13; class c begins at 2^(10 + c/8), interpolated linearly
   const int steps = static_cast<int>(std::bit_cast<uint32_t>(mean) >> 20) - ((127 + kMeanBits - 3) << 3);
   return std::clamp(steps, 0, kClasses - 1);
 }
-int32_t mean_of_class(int index);  // the middle of the class, in units of 2^-13
-
-// The models of version 1, made when first needed: a tensor touches few classes.
-class ClassModels {
- public:
-  explicit ClassModels(SymbolModel::Use use) : use_(use), models_(kClasses) {}
-  SymbolModel& operator[](int index) { return models_[static_cast<size_t>(index)]; }
-  void begin_tensor(int largest) {  // |q| at most `largest`
-    alphabet_ = {kZeroSymbol - largest, kZeroSymbol + largest};
-    ready_ = 0;
-  }
-  void require(uint64_t classes) {
-    if ((classes & ~ready_) != 0) prepare(classes & ~ready_);
-  }
-  void adapt();  // at the end of a row
-
- private:
-  void prepare(uint64_t classes);
-  SymbolModel::Use use_;
-  SymbolModel::Alphabet alphabet_;
-  uint64_t known_ = 0, ready_ = 0;  // begun at all; refreshed for this tensor's alphabet
-  std::vector<SymbolModel> models_;
-};
 
 // Walks one tensor in the order both sides share. coder.run(classes, d, n, models) codes n <= kRunLength values d; where the
 // mode is centred, d = q - the column's rounded mean, modulo 256 as bytes are, else d = q.

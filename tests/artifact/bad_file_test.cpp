@@ -64,6 +64,7 @@ std::vector<Fault> header_faults() {
       {"empty", "not a Fairway artifact", [] { return std::string(); }},
       {"magic alone", "too few for an artifact", [] { return std::string("FWAY\x01"); }},
       changed("version", "artifact version 4", [](FileParts& f) { f.version = 4; }),
+      changed("first version", "artifact version 1, this program reads versions 2 to 3", [](FileParts& f) { f.version = 1; }),
       {"bit flipped, not sealed", "checksum",
        [] {
          std::string file = parts_of(good()).file();
@@ -120,6 +121,10 @@ std::vector<Fault> model_faults() {
             [](auto& t) {
               std::find_if(t.begin(), t.end(), [](const auto& x) { return x.bank == ParamId::q_gain; })->slice = 0;
             }),
+      table("sliced vectors", "block.resid_mix is not cut into slices",
+            [](auto& t) {
+              std::find_if(t.begin(), t.end(), [](const auto& x) { return x.bank == ParamId::resid_mix; })->slice = 0;
+            }),
       table("huge dims", "is 4503599627370496 x 16", [](auto& t) { t[0].rows = int64_t{1} << 52; }),
       table("zero dims", "embed.token is 0 x 16", [](auto& t) { t[0].rows = 0; }),
       table("bits", "has coding 9", [](auto& t) { t[0].bits = 9; }),
@@ -133,24 +138,6 @@ std::vector<Fault> model_faults() {
   };
 }
 
-// A stream as version 1 wrote it, out of the kept file.
-std::string kept_section(StreamRole wanted) {
-  const std::string file = read_file(FAIRWAY_SOURCE_DIR "/tests/artifact/version1.fwy");
-  ByteReader reader(std::string_view(file).substr(4 + 2 + 64), "kept: ");
-  reader.varint("length");
-  for (int text = 0; text < 2; ++text) {
-    reader.byte("codec"), reader.varint("claim");
-    reader.take(reader.varint("size"), "text");
-  }
-  for (int role = 0;; ++role) {
-    const QuantizedModel model = read_artifact(file, "kept");
-    if (weight_streams(model.tensors, model.model.layers)[static_cast<size_t>(role)].empty()) continue;
-    EXPECT_EQ(reader.byte("codec"), 1);
-    const std::string_view bytes = reader.take(reader.varint("size"), "weights");
-    if (static_cast<StreamRole>(role) == wanted) return std::string(bytes);
-  }
-}
-
 std::vector<Fault> data_faults() {
   const auto code = [](FileParts& f, const std::string& name, char codec, const std::string& bytes) {
     f.part(name).codec = codec, f.part(name).bytes = bytes;
@@ -160,7 +147,6 @@ std::vector<Fault> data_faults() {
     return encode_weights(weight_streams(good().tensors, 2)[static_cast<size_t>(StreamRole::down)]);
   };
   const auto lanes_down = [] { return encode_lanes(weight_streams(good().tensors, 2)[static_cast<size_t>(StreamRole::down)]); };
-  const auto old_down = [] { return kept_section(StreamRole::down); };
   return {
       changed("stream too long for the file", "ends inside the query weights: 123456 bytes wanted",
               [](FileParts& f) { f.part("query").coded_size = 123456; }),
@@ -178,26 +164,8 @@ std::vector<Fault> data_faults() {
                 const std::string b = brotli_encode(f.part("down").bytes);
                 code(f, "down", 2, b.substr(0, b.size() / 2));
               }),
-      changed("old rans mode", "coder mode 255", [=](FileParts& f) { code(f, "down", 1, '\xff' + old_down().substr(1)); }),
-      changed("old rans alphabet", "alphabet reaches 119",
-              [=](FileParts& f) {
-                std::string b = old_down();
-                b[1] = 119;
-                code(f, "down", 1, b);
-              }),
-      changed("old rans class", "magnitude class 64",
-              [=](FileParts& f) {
-                std::string b = old_down();
-                b[2] = 64;
-                code(f, "down", 1, b);
-              }),
-      changed("old rans states", "too short for the coder's states",
-              [=](FileParts& f) { code(f, "down", 1, old_down().substr(0, 9)); }),
-      changed("old rans cut", "end before all are decoded",
-              [=](FileParts& f) { code(f, "down", 1, old_down().substr(0, 100)); }),
-      changed("old rans more", "do not end where their stream does",
-              [=](FileParts& f) { code(f, "down", 1, old_down() + "zz"); }),
-      changed("old rans header cut", "ends inside the coder's header", [=](FileParts& f) { code(f, "down", 1, "\x10"); }),
+      changed("rans weights", "the down weights: codec 1 is for values only",
+              [=](FileParts& f) { code(f, "down", 1, coded_down()); }),
       changed("shaped, empty", "nothing is stored, not even the coder's state", [=](FileParts& f) { code(f, "down", 4, ""); }),
       changed("shaped, cut", "the down weights: the coder's state does not end where encoding began",
               [=](FileParts& f) { code(f, "down", 4, coded_down().substr(0, 100)); }),

@@ -131,7 +131,7 @@ void change_part(FileParts::Part& part, const Seed& seed, size_t index, size_t m
     part.claim = part.bytes.size();
     return;
   }
-  if (part.codec >= 4 && rng.below(4) == 0) part.codec = 1;  // as version 1 would read it
+  if (part.codec >= 4 && rng.below(4) == 0) part.codec = 1;  // which weights may not have
   part.bytes = mutated(part.bytes, most);
   if (part.text && (part.codec == 0 || rng.below(4) == 0)) part.claim = part.bytes.size();
   if (rng.below(32) == 0) part.coded_size = static_cast<int64_t>(rng.below(1 << 20));
@@ -141,7 +141,7 @@ std::string changed_parts(uint32_t number, size_t most) {
   Rng rng(number);
   const Seed& seed = rng.below(kLongOneIn) == 0 ? the_long_seed() : seeds()[rng.below(seeds().size())];
   FileParts file = seed.file;
-  file.version = static_cast<char>(1 + rng.below(3));
+  file.version = static_cast<char>(2 + rng.below(2));
   if (rng.below(16) == 0) file.flags = static_cast<char>(rng.below(256));
   for (size_t i = 0; i < file.parts.size(); ++i) file.parts[i] = seed.forms[i][rng.below(seed.forms[i].size())];
   for (uint64_t changes = 1 + rng.below(2); changes > 0; --changes) {
