@@ -3,13 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "audit/checks.h"
 #include "audit/negative_controls.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/sha256.h"
 
@@ -45,8 +45,6 @@ ScoreSettings settings_for_slice(const ScoreSettings& settings, int64_t targets)
 
 namespace {
 
-double audit_clock() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 class Audit {
  public:
   Audit(const AuditInput& input, const AuditProgress& progress)
@@ -73,7 +71,7 @@ class Audit {
     if (progress_) progress_(what);
   }
   void note(const std::string& id, const std::string& property, const Finding& wrong, const std::string& held_detail) {
-    const double now = audit_clock();
+    const double now = seconds_now();
     report_.tests.push_back({id, property, !wrong, wrong ? *wrong : held_detail, now - begun_});
     begun_ = now;
     say(id);
@@ -219,7 +217,7 @@ class Audit {
 
   const AuditInput& input_;
   const AuditProgress& progress_;
-  double begun_ = audit_clock();  // when the last test ended
+  double begun_ = seconds_now();  // when the last test ended
   AuditRuns runs_;
   ScoreLedger truth_;
   AuditReport report_;

@@ -1,7 +1,6 @@
 #include "autograd/host_executor.h"
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace fairway {
@@ -70,9 +69,9 @@ void HostSession::run_told(const std::function<void(size_t call)>& after) {
 void HostSession::run_timed(std::vector<double>& seconds) {
   seconds.resize(calls_.size());
   for (size_t i = 0; i < calls_.size(); ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     executor_->run_call(calls_[i]);
-    seconds[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    seconds[i] += watch.seconds();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/output.h"
 
 namespace fairway {
@@ -22,9 +23,7 @@ ProgressLine::~ProgressLine() {
   if (drawn_ && terminal_) print_err("\n");
 }
 
-bool ProgressLine::due() const {
-  return !quiet_ && std::chrono::duration<double>(std::chrono::steady_clock::now() - last_).count() >= interval_;
-}
+bool ProgressLine::due() const { return !quiet_ && seconds_now() - last_ >= interval_; }
 
 void ProgressLine::show(const std::string& line) {
   if (quiet_) return;
@@ -35,7 +34,7 @@ void ProgressLine::show(const std::string& line) {
     interval_ = std::min(interval_ * 1.3, kLongestInterval);
   }
   drawn_ = true;
-  last_ = std::chrono::steady_clock::now();
+  last_ = seconds_now();
 }
 
 void ProgressLine::say(const std::string& line) {

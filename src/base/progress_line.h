@@ -1,7 +1,6 @@
 // One line that tells how long work stands: redrawn in place on a terminal, printed now and then elsewhere.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 namespace fairway {
@@ -16,7 +15,7 @@ class ProgressLine {
 
  private:
   bool quiet_, terminal_, drawn_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  double last_ = 0;
   double interval_;  // seconds; elsewhere than on a terminal it grows with the length of the work
 };
 

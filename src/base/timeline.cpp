@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 namespace fairway {
@@ -20,8 +19,6 @@ Timeline* Timeline::active() {
 }
 
 void Timeline::record(bool on) { recording = on; }
-
-double Timeline::now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void Timeline::add(std::string name, Lane lane, double begin, double end) {
   ranges_.push_back({std::move(name), lane, begin, end});

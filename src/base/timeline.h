@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace fairway {
 
 enum class Lane : uint8_t { host, network, device, device_network };
@@ -16,7 +18,6 @@ class Timeline {
  public:
   static Timeline* active();  // null unless recording
   static void record(bool on);
-  static double now();  // seconds of the steady clock
 
   void add(std::string name, Lane lane, double begin, double end);
   // Called before the ranges are read: whoever measures on a device adds its ranges then.
@@ -40,10 +41,10 @@ class Timeline {
 // A range of the host from here to the end of the scope.
 class TimelineRange {
  public:
-  explicit TimelineRange(std::string_view name) : name_(name), begin_(Timeline::active() != nullptr ? Timeline::now() : 0) {}
+  explicit TimelineRange(std::string_view name) : name_(name), begin_(Timeline::active() != nullptr ? seconds_now() : 0) {}
   ~TimelineRange() {
     if (Timeline* timeline = Timeline::active(); timeline != nullptr && begin_ > 0)
-      timeline->add(std::string(name_), Lane::host, begin_, Timeline::now());
+      timeline->add(std::string(name_), Lane::host, begin_, seconds_now());
   }
   TimelineRange(const TimelineRange&) = delete;
   TimelineRange& operator=(const TimelineRange&) = delete;

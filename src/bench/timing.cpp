@@ -1,7 +1,8 @@
 #include "bench/timing.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/clock.h"
 
 namespace fairway::bench {
 
@@ -11,21 +12,17 @@ double median(std::vector<double> values) {
 }
 
 double measure_once(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return watch.seconds();
 }
 
 Timing measure(const std::function<void()>& work, double seconds, int least) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   work();
   work();
   std::vector<double> samples;
-  for (const auto begin = Clock::now(); since(begin) < seconds || static_cast<int>(samples.size()) < least;) {
-    const auto start = Clock::now();
-    work();
-    samples.push_back(since(start));
+  for (const Stopwatch all; all.seconds() < seconds || static_cast<int>(samples.size()) < least;) {
+    samples.push_back(measure_once(work));
   }
   return timing_of(std::move(samples));
 }

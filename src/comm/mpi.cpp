@@ -167,7 +167,7 @@ MpiRanks::Flight& MpiRanks::begin(const char* kind, Request& id) {
   Flight& flight = id < flights_.size() ? flights_[id] : flights_.emplace_back();
   flight.used = true;
   flight.arrives = {};
-  flight.begun = Timeline::active() != nullptr ? Timeline::now() : 0;
+  flight.begun = Timeline::active() != nullptr ? seconds_now() : 0;
   flight.name = take_name(kind);
   return flight;
 }
@@ -212,7 +212,7 @@ void MpiRanks::do_wait(Request request) {
   if (flight.arrives) staging_.put(flight.arrives, *followed());
   flight.used = false;
   if (Timeline* timeline = Timeline::active(); timeline != nullptr && flight.begun > 0)
-    timeline->add(flight.name, Lane::network, flight.begun, Timeline::now());
+    timeline->add(flight.name, Lane::network, flight.begun, seconds_now());
 }
 
 void MpiRanks::do_barrier() {

@@ -5,13 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace fairway {
@@ -31,12 +32,7 @@ class Socket {
   int handle_;
 };
 
-using Clock = std::chrono::steady_clock;
-
-int milliseconds_until(Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-  return static_cast<int>(left < 0 ? 0 : left);
-}
+int milliseconds_until(double end) { return static_cast<int>(std::max(0.0, 1e3 * (end - seconds_now()))); }
 
 std::string text_of(const Meeting& meeting) { return meeting.host + ":" + meeting.port; }
 
@@ -51,7 +47,7 @@ Addresses resolve(const Meeting& meeting, bool listening) {
   return {found, freeaddrinfo};
 }
 
-void give(const Meeting& meeting, int others, std::span<const std::byte> bytes, Clock::time_point end) {
+void give(const Meeting& meeting, int others, std::span<const std::byte> bytes, double end) {
   const Addresses at = resolve(meeting, true);
   const Socket door(socket(at->ai_family, SOCK_STREAM, 0));
   const int again = 1;
@@ -67,7 +63,7 @@ void give(const Meeting& meeting, int others, std::span<const std::byte> bytes, 
   }
 }
 
-bool take(const Meeting& meeting, std::span<std::byte> bytes, Clock::time_point end) {
+bool take(const Meeting& meeting, std::span<std::byte> bytes, double end) {
   const Addresses at = resolve(meeting, false);
   const Socket link(socket(at->ai_family, SOCK_STREAM, 0));
   if (connect(link.handle(), at->ai_addr, at->ai_addrlen) != 0) return false;
@@ -107,11 +103,11 @@ Meeting meeting_place(const Environment& environment) {
 
 void hand_out(const Launch& launch, std::span<std::byte> bytes, double seconds) {
   const Meeting meeting = meeting_place([](const char* name) { return std::getenv(name); });
-  const auto end = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+  const double end = seconds_now() + seconds;
   if (launch.rank == 0) return give(meeting, launch.size - 1, bytes, end);
   constexpr useconds_t kBetween = 50'000;
   while (!take(meeting, bytes, end)) {
-    if (Clock::now() >= end) throw InputError("ranks meet at " + text_of(meeting) + ": rank 0 does not answer there");
+    if (seconds_now() >= end) throw InputError("ranks meet at " + text_of(meeting) + ": rank 0 does not answer there");
     usleep(kBetween);
   }
 }

@@ -4,18 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <string>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace fairway::data {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 // Pages of this process that belong to no file, from /proc; zero where that is not to be had.
 uint64_t anonymous_memory() {
@@ -43,12 +39,12 @@ LoaderBenchResult bench_loader(const std::filesystem::path& folder, const Loader
   LoaderBenchResult result;
   const uint64_t memory_before = anonymous_memory();
   {
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     const ShardSet shards = ShardSet::open_train(folder);
-    result.open_seconds = since(begin);
+    result.open_seconds = watch.seconds();
     Loader loader(shards, options.sampling, options.loading);
     loader.next();
-    result.first_batch_seconds = since(begin);
+    result.first_batch_seconds = watch.seconds();
   }
   const ShardSet shards = ShardSet::open_train(folder);
   warm(shards, options.warm_tokens);
@@ -60,14 +56,14 @@ LoaderBenchResult bench_loader(const std::filesystem::path& folder, const Loader
   for (int64_t i = 0; i < 2 * loader.batches_per_step(); ++i) loader.next();
 
   const double waited = loader.waited_seconds();
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   int64_t sum = 0;  // one read per row keeps the consumer honest without making it the bottleneck
-  while (since(begin) < options.seconds) {
+  while (watch.seconds() < options.seconds) {
     const Batch& batch = loader.next();
     for (int64_t row = 0; row < batch.tokens.dim(0); ++row) sum += batch.targets.as<int32_t>()[row * batch.tokens.dim(1)];
     ++result.batches;
   }
-  const double elapsed = since(begin);
+  const double elapsed = watch.seconds();
   FAIRWAY_ASSERT(sum >= 0, "tokens are never negative");
   result.tokens = result.batches * batch_tokens;
   result.tokens_per_second = static_cast<double>(result.tokens) / elapsed;

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/samplers.h"
 #include "recipe/segments.h"
@@ -79,10 +79,10 @@ void Loader::stop() {
 }
 
 const Batch& Loader::next() {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return filled_ > taken_ || error_; });
-  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  waited_ += watch.seconds();
   if (filled_ == taken_) std::rethrow_exception(error_);
   Slot& slot = slots_[taken_++ % slots_.size()];
   std::swap(saved_, slot.after);

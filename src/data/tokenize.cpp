@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/writer_lock.h"
 #include "data/documents.h"
@@ -139,7 +139,7 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
                    TokenStream& stream) {
   RecordFeed feed(inputs, stream.state());
   StreamState state = stream.state();
-  auto last = std::chrono::steady_clock::now();
+  double last = seconds_now();
   const auto write = [&](Job& job) {
     stream.append(job.tokens, job.bytes);
     state.file = job.file + (job.file_ended ? 1 : 0);
@@ -149,8 +149,8 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
     state.bytes += job.counted_bytes;
     state.text_bytes += job.text_bytes;
     stream.advance(state);
-    const auto now = std::chrono::steady_clock::now();
-    if (std::chrono::duration<double>(now - last).count() >= options.checkpoint_seconds) {
+    const double now = seconds_now();
+    if (now - last >= options.checkpoint_seconds) {
       stream.checkpoint();
       last = now;
     }
@@ -262,7 +262,7 @@ void remove_shards(const std::filesystem::path& folder, Manifest& manifest) {
 }  // namespace
 
 TokenizeResult tokenize(const TokenizeOptions& asked) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   check(asked);
   const Tokenizer tokenizer = Tokenizer::load(asked.tokenizer);
   TokenizeOptions options = asked;
@@ -309,7 +309,7 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   run("val", validation, val_key);
   result.shards = static_cast<int>((options.inputs.empty() ? 0 : list_train(options.out).size()) +
                                    (validation.empty() ? 0 : list_validation(options.out).size()));
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = watch.seconds();
   return result;
 }
 

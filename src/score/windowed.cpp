@@ -1,8 +1,8 @@
 #include "score/windowed.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "score/merge_shares.h"
 
@@ -18,9 +18,9 @@ int64_t stride_of(const ScoreSettings& settings) {
 }  // namespace
 
 double seconds_of(const std::function<void()>& work) {
-  const auto begun = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return watch.seconds();
 }
 
 int64_t windows_at_once(const ScoreRecipe& score) {

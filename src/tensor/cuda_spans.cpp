@@ -17,7 +17,7 @@ struct StreamSpans::Recorded {
     cudaEventCreate(&origin);
     cudaEventRecord(origin, stream);
     cudaEventSynchronize(origin);
-    origin_seconds = Timeline::now();
+    origin_seconds = seconds_now();
   }
   ~Recorded() {
     for (const Span& span : spans) {

@@ -16,7 +16,7 @@ void Profile::before_step() {
   if (path_.empty()) return;
   ++steps_;
   Timeline::record(steps_ >= kFirst && steps_ <= kLast);
-  if (steps_ == kFirst) origin_ = Timeline::now();
+  if (steps_ == kFirst) origin_ = seconds_now();
 }
 
 std::string Profile::write(Communicator& comm, Executor& executor, Session& passes, double peak_flops) {
