@@ -1,7 +1,6 @@
 #include "submission/run_facts.h"
 
 #include <cmath>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -9,6 +8,7 @@
 #include "base/sha256.h"
 #include "report/challenge_log.h"
 #include "report/counted_calibration.h"
+#include "report/last_record.h"
 
 namespace fairway::submission {
 namespace {
@@ -35,14 +35,8 @@ double number(const ordered_json& record, const char* key, const fs::path& path)
   return record[key].get<double>();
 }
 
-// The last whole record of a .jsonl file that has the key.
 ordered_json last_with(const fs::path& path, const char* key) {
-  std::istringstream lines(read_file(path));
-  ordered_json last;
-  for (std::string line; std::getline(lines, line);) {
-    ordered_json record = parse_json_or_discard<ordered_json>(line, path.string());
-    if (record.is_object() && record.contains(key)) last = std::move(record);
-  }
+  ordered_json last = last_record_with(path, key);
   if (!last.is_object()) throw InputError(path.string() + ": no line has \"" + key + "\"");
   return last;
 }
