@@ -15,7 +15,7 @@ target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
 # Most of a file's compile time goes into the headers it includes, so files are compiled a few at a time as one unit: two in one
 # folder may not use a name twice in their unnamed namespaces. Files with options of their own stay alone.
 function(fairway_library name)
-  cmake_parse_arguments(ARG "COLD" "" "DEPS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;RECORD" "" "DEPS;SOURCES" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   endif()

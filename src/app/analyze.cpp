@@ -9,8 +9,7 @@
 
 #include "app/analysis_output.h"
 #include "app/command.h"
-#include "app/validation.h"
-#include "app/weights.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -19,6 +18,8 @@
 #include "base/sha256.h"
 #include "base/signals.h"
 #include "base/writer_lock.h"
+#include "stages/held_out.h"
+#include "stages/weights.h"
 
 namespace fairway::app {
 namespace {
@@ -111,12 +112,12 @@ class Analyzer {
 
   // One section; Interrupted when a signal asked to stop.
   AnalysisOutput run(const std::string& name) {
-    begun_ = steady_seconds();
+    begun_ = seconds_now();
     AnalysisOutput out =
         name == "svd" ? describe(measure_spectra(*weights_, source_.recipe, machine_.queue.pool(), progress(name, "matrices")))
                       : run_on_tokens(name);
     if (name != "svd") out.json["tokens"] = stream_.size() - 1, out.json["context"] = length_;
-    out.json["seconds"] = steady_seconds() - begun_;
+    out.json["seconds"] = seconds_now() - begun_;
     return out;
   }
 
@@ -140,7 +141,7 @@ class Analyzer {
     return [this, name, unit, line = std::make_shared<ProgressLine>(quiet_)](int64_t done, int64_t total) {
       if (signals_.requested()) throw Interrupted{};
       if (!line->due()) return;
-      const double rate = static_cast<double>(done) / (steady_seconds() - begun_);
+      const double rate = static_cast<double>(done) / (seconds_now() - begun_);
       line->show(fmt::format("{}: {}/{} {}  {} a second  {} left", name, done, total, unit,
                              rate < 1000 ? fmt::format("{:.3g}", rate) : quantity_text(rate),
                              duration_text(static_cast<double>(total - done) / rate)));

@@ -5,6 +5,7 @@
 
 #include "app/isolated.h"
 #include "app/receipt_file.h"
+#include "app/stages.h"
 #include "app/verify_receipt.h"
 #include "artifact/code_size/code_bytes.h"
 #include "base/error.h"
@@ -13,17 +14,19 @@
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
 #include "report/counted_calibration.h"
+#include "report/last_record.h"
 
 namespace fairway::app {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
+using pipeline::AuditRequest;
 
 struct AuditFlags {
-  std::shared_ptr<ScoringFlags> common = std::make_shared<ScoringFlags>();
-  int64_t probes = 8;
-  std::string receipt, verify;
+  std::shared_ptr<ScoreRequest> score = std::make_shared<ScoreRequest>();
+  pipeline::AuditRequest request;
+  std::string verify;
   bool again = false, no_controls = false;
 };
 
@@ -31,15 +34,8 @@ constexpr int64_t kSliceWindows = 6;  // contexts in the default slice
 
 // Seconds of training by the last step's record, where the artifact lies in its run's folder; −1 where nothing tells.
 double train_seconds_beside(const fs::path& file) {
-  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-  const fs::path timing = file.parent_path() / "timing.jsonl";
-  if (!fs::is_regular_file(timing) || fs::file_size(timing) > kMostBytes) return -1;
-  std::string text = read_file(timing, kMostBytes);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  const size_t line = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-  const ordered_json last = parse_json_or_discard<ordered_json>(text.substr(line), timing.string());
-  if (!last.is_object() || !last.contains("train_seconds") || !last.at("train_seconds").is_number()) return -1;
-  return last.at("train_seconds").get<double>();
+  const ordered_json last = last_record_with(file.parent_path() / "timing.jsonl", "train_seconds");
+  return last.is_object() && last["train_seconds"].is_number() ? last["train_seconds"].get<double>() : -1;
 }
 
 double counted_calibration_beside(const fs::path& file) {
@@ -67,7 +63,7 @@ auto reading_receipt(const std::string& path, Work work) {
 }
 
 int verify(const CommonFlags& common, const AuditFlags& flags) {
-  const VerifyFlags asked{flags.verify, flags.common->from, flags.common->data, flags.again};
+  const VerifyFlags asked{flags.verify, flags.score->from, flags.score->data, flags.again};
   const std::vector<std::string> wrong = reading_receipt(flags.verify, [&] { return verify_receipt(asked, common); });
   std::string text = wrong.empty() ? flags.verify + ": holds\n" : "";
   for (const std::string& sentence : wrong) text += flags.verify + ": " + sentence + "\n";
@@ -78,23 +74,23 @@ int verify(const CommonFlags& common, const AuditFlags& flags) {
 int64_t scored_targets(const Scoring& scoring) { return static_cast<int64_t>(scoring.stream.size()) - 1; }
 
 // Targets that the tests run on: a few windows, or as many as --tokens says.
-int64_t slice_of(const AuditFlags& flags, const Scoring& scoring) {
+int64_t slice_of(const AuditRequest& request, const Scoring& scoring) {
   const int64_t targets = scored_targets(scoring);
-  return flags.common->tokens > 0 ? targets : std::min(targets, kSliceWindows * scoring.settings.score.context);
+  return request.score.tokens > 0 ? targets : std::min(targets, kSliceWindows * scoring.settings.score.context);
 }
 
-AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const Scoring& scoring, Machine& machine) {
+AuditReport run_tests(const Compute& compute, const AuditRequest& request, const Scoring& scoring, Machine& machine) {
   AuditInput input;
-  const int64_t slice = slice_of(flags, scoring);
+  const int64_t slice = slice_of(request, scoring);
   input.model = scoring.model();
   input.settings = settings_for_slice(scoring.settings, slice);
   input.stream.assign(scoring.stream.begin(), scoring.stream.begin() + slice + 1);
   input.text = scoring.held_out.tokens;
   input.context = {machine.executor.get(), &machine.queue.pool()};
   const double seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(scored_targets(scoring));
-  input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(common.backend), queue); };
+  input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(compute.backend), queue); };
   input.records_alone = [&](std::span<const uint16_t> stream) {
-    return records_alone(common, scoring, input.settings, stream, flags.common->data);
+    return records_alone(compute, scoring, input.settings, stream, request.score.data);
   };
   input.budgets = {.artifact_bytes = scoring.source.file.bytes,
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
@@ -102,9 +98,9 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
                    .calibration_seconds = counted_calibration_beside(scoring.source.file.path),
                    .score_seconds = seconds,
                    .score_tokens = scored_targets(scoring)};
-  input.probes = flags.probes;
-  input.controls = !flags.no_controls;
-  ProgressLine line(common.quiet);
+  input.probes = request.probes;
+  input.controls = request.controls;
+  ProgressLine line(compute.quiet);
   return audit(input, [&](const std::string& what) {
     if (line.due()) line.show("audit: " + what);
   });
@@ -112,43 +108,51 @@ AuditReport run_tests(const CommonFlags& common, const AuditFlags& flags, const 
 
 int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   if (!flags.verify.empty()) return verify(common, flags);
-  if (flags.common->from.empty() || flags.common->data.empty())
+  if (flags.score->from.empty() || flags.score->data.empty())
     throw InputError("audit: give FILE and --data, or --verify RECEIPT");
-  ordered_json receipt;
-  std::optional<WriterLock> lock;
-  if (!flags.receipt.empty()) {
-    receipt = read_receipt(flags.receipt);  // first: a name that is none gets no lock beside it
-    lock.emplace(WriterLock::of_file(flags.receipt));
-    receipt = read_receipt(flags.receipt);
-  }
-  const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
-  if (!receipt.is_null())
-    reading_receipt(flags.receipt, [&] { require_receipt_of(receipt, flags.receipt, *scoring, *flags.common); });
-  Machine machine(common);
-  const AuditReport report = run_tests(common, flags, *scoring, machine);
-  tell_notes(scoring->held_out.notes, common.quiet);
-  if (!receipt.is_null()) {
-    add_tests(receipt, report, slice_of(flags, *scoring));
-    write_receipt(flags.receipt, receipt);
-  }
-  print_result(common,
-               {{"legal", report.legal()}, {"mode", name_of(scoring->settings.score.mode)}, {"tests", tests_json(report)}},
-               table_of(report));
-  return report.legal() ? 0 : 1;
+  AuditRequest request = flags.request;
+  request.score = *flags.score;
+  request.controls = !flags.no_controls;
+  const pipeline::Outcome outcome = do_audit(request, common);
+  print_result(common, outcome.result, outcome.text);
+  return outcome.status;
 }
 
 }  // namespace
+
+pipeline::Outcome do_audit(const pipeline::AuditRequest& request, const Compute& compute) {
+  ordered_json receipt;
+  std::optional<WriterLock> lock;
+  if (!request.receipt.empty()) {
+    receipt = read_receipt(request.receipt);  // first: a name that is none gets no lock beside it
+    lock.emplace(WriterLock::of_file(request.receipt));
+    receipt = read_receipt(request.receipt);
+  }
+  const std::unique_ptr<Scoring> scoring = open_scoring(request.score);
+  if (!receipt.is_null())
+    reading_receipt(request.receipt, [&] { require_receipt_of(receipt, request.receipt, *scoring, request.score); });
+  Machine machine(compute);
+  const AuditReport report = run_tests(compute, request, *scoring, machine);
+  tell_notes(scoring->held_out.notes, compute.quiet);
+  if (!receipt.is_null()) {
+    add_tests(receipt, report, slice_of(request, *scoring));
+    write_receipt(request.receipt, receipt);
+  }
+  return {report.legal() ? 0 : 1,
+          {{"legal", report.legal()}, {"mode", name_of(scoring->settings.score.mode)}, {"tests", tests_json(report)}},
+          table_of(report)};
+}
 
 void add_audit(CLI::App& program) {
   auto flags = std::make_shared<AuditFlags>();
   CLI::App* command = add_command(program, "audit", "is a score legal? tests of causality, normalisation, order and budgets",
                                   [flags](const CommonFlags& common) { return run_audit(common, *flags); });
-  add_scoring_flags(*command, flags->common, false);
-  command->add_option("--probes", flags->probes, "random places to change (20 and more: every change at every place)")
+  add_scoring_flags(*command, flags->score, false);
+  command->add_option("--probes", flags->request.probes, "random places to change (20 and more: every change at every place)")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   command->add_flag("--no-controls", flags->no_controls, "leave out T10, the evaluators that must fail");
-  command->add_option("--receipt", flags->receipt, "receipt of the score, which gets the tests' results");
+  command->add_option("--receipt", flags->request.receipt, "receipt of the score, which gets the tests' results");
   command->add_option("--verify", flags->verify, "check a receipt: files, numbers, program and tests are as it says");
   command->add_flag("--again", flags->again, "with --verify: score again and compare every record");
 }

@@ -2,13 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "base/error.h"
 #include "base/output.h"
 #include "comm/launch.h"
-#include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
@@ -16,16 +12,8 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
-nlohmann::ordered_json* caught_result = nullptr;  // where print_result of a command inside another goes
-
-const std::string& default_backend() {
-  static const std::string name = cuda::devices().empty() ? "cpu" : "cuda";
-  return name;
-}
-
 // The other commands would do the same work in every process, and write the same files.
 void require_one_process(const std::string& name) {
-  if (inside_another()) return;
   const Launch launch = find_launch();
   if (launch.kind != Launch::Kind::mpi) return;
   for (const char* shared : {"train", "score", "quantize", "pack", "run", "doctor"}) {
@@ -41,10 +29,6 @@ CommonFlags in_float(CommonFlags flags) {
   if (flags.backend == "cuda") flags.backend = "cuda-f32";
   return flags;
 }
-
-Machine::Machine(const CommonFlags& flags)
-    : queue(flags.threads == 0 ? hardware_threads() : flags.threads),
-      executor(make_executor(parse_backend(flags.backend), queue)) {}
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body) {
   CLI::App* command = parent.add_subcommand(name, help);
@@ -88,33 +72,7 @@ void add_budget(CLI::App& command, uint64_t& bytes) {
       ->transform(CLI::Validator(to_bytes, "SIZE"));
 }
 
-bool inside_another() { return caught_result != nullptr; }
-
-CommandOutcome run_command(const std::vector<std::string>& arguments) {
-  CLI::App program;
-  program.require_subcommand(1);
-  add_commands(program);
-  CommandOutcome outcome;
-  struct Catch {
-    explicit Catch(nlohmann::ordered_json* to) : before(std::exchange(caught_result, to)) {}
-    ~Catch() { caught_result = before; }
-    nlohmann::ordered_json* before;
-  } const caught(&outcome.result);
-  try {
-    program.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::RuntimeError& error) {
-    outcome.status = error.get_exit_code();
-  } catch (const CLI::ParseError& error) {
-    throw InputError(arguments.front() + ": " + error.what());
-  }
-  return outcome;
-}
-
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {
-  if (caught_result != nullptr) {
-    *caught_result = result;
-    return;
-  }
   if (flags.json) {
     print_out(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (!flags.quiet) {

@@ -7,25 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "autograd/executor.h"
+#include "stages/machine.h"
 
 namespace fairway::app {
 
-struct CommonFlags {
+struct CommonFlags : Compute {
   bool json = false;
-  bool quiet = false;
-  std::string backend = "cpu";
-  int threads = 0;  // 0: as many as the machine has
 };
 // The same flags for comparisons, which a device does in float.
 CommonFlags in_float(CommonFlags flags);
-
-// Where a command computes: made once per process.
-struct Machine {
-  explicit Machine(const CommonFlags& flags);
-  Queue queue;
-  std::unique_ptr<Executor> executor;
-};
 
 // A subcommand's body returns the exit status; it is called after the flags are parsed.
 using Body = std::function<int(const CommonFlags&)>;
@@ -42,14 +32,6 @@ void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result
 
 // The tree of commands, filled in by main.cpp.
 void add_commands(CLI::App& program);
-// Runs a command inside this process, for commands made of others: its result is returned instead of printed. What it throws
-// passes through.
-struct CommandOutcome {
-  int status = 0;
-  nlohmann::ordered_json result;
-};
-CommandOutcome run_command(const std::vector<std::string>& arguments);
-bool inside_another();  // this command was started by run_command
 
 void add_golden(CLI::App& program);
 void add_recipes(CLI::App& program);

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "app/stages.h"
 #include "app/writer.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -72,6 +73,22 @@ int run_generate(const CommonFlags& common, const GenerateFlags& flags) {
 }
 
 }  // namespace
+
+pipeline::Outcome do_samples(const pipeline::SamplesRequest& request, const Compute& compute) {
+  Machine machine(compute);
+  const TextModel model({.from = request.model, .tokenizer = request.tokenizer}, machine);
+  WriterFlags flags;
+  flags.sample.tokens = request.tokens;
+  flags.sample.temperature = request.temperature;
+  flags.sample.seed = static_cast<uint64_t>(request.seed);
+  pipeline::Outcome outcome{.result = ordered_json::array()};
+  for (const std::string& prompt : request.prompts) {
+    flags.prompt = prompt;
+    const Written written = write_text(model, flags, [](const std::string&) { return true; });
+    outcome.result.push_back({{"prompt", prompt}, {"text", written.text}});
+  }
+  return outcome;
+}
 
 void add_generate(CLI::App& program) {
   auto flags = std::make_shared<GenerateFlags>();

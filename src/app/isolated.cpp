@@ -81,7 +81,7 @@ std::string score_alone(const std::string& input) {
 
 }  // namespace
 
-std::string records_alone(const CommonFlags& common, const Scoring& scoring, const ScoreSettings& settings,
+std::string records_alone(const Compute& compute, const Scoring& scoring, const ScoreSettings& settings,
                           std::span<const uint16_t> stream, const std::filesystem::path& data) {
   Recipe recipe = scoring.source.recipe;
   recipe.score = settings.score;
@@ -97,8 +97,8 @@ std::string records_alone(const CommonFlags& common, const Scoring& scoring, con
                    {"bound", bytes_of(std::span<const uint8_t>(bytes.bound))},
                    {"stream", bytes_of(stream)},
                    {"schedule_targets", settings.schedule_targets},
-                   {"backend", common.backend},
-                   {"threads", common.threads},
+                   {"backend", compute.backend},
+                   {"threads", compute.threads},
                    {"out_of_reach",
                     {std::filesystem::absolute(scoring.source.file.path).string(), std::filesystem::absolute(data).string(),
                      std::filesystem::absolute(data / "tokenizer.model").string()}}};

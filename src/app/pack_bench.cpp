@@ -8,11 +8,11 @@
 #include <cmath>
 #include <map>
 
-#include "app/weights.h"
 #include "artifact/artifact.h"
 #include "artifact/general_codecs.h"
 #include "artifact/sections.h"
 #include "artifact/tensor_table.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -20,6 +20,7 @@
 #include "params/param_store.h"
 #include "quant/quantize_model.h"
 #include "recipe/model_shape.h"
+#include "stages/weights.h"
 #include "train/loop.h"
 
 namespace fairway::app {
@@ -103,9 +104,9 @@ template <class Work>
 double seconds(Work&& work, int repeats) {  // the median
   std::vector<double> times;
   for (int i = 0; i < repeats; ++i) {
-    const double begun = steady_seconds();
+    const double begun = seconds_now();
     work();
-    times.push_back(steady_seconds() - begun);
+    times.push_back(seconds_now() - begun);
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];

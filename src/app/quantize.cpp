@@ -3,13 +3,15 @@
 
 #include <fmt/core.h>
 
-#include "app/quantizing.h"
-#include "app/ranks.h"
+#include "app/quantizing_flags.h"
 #include "artifact/artifact.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
 #include "score/eval_model.h"
+#include "stages/quantizing.h"
+#include "stages/ranks.h"
 
 namespace fairway::app {
 namespace {
@@ -44,23 +46,24 @@ void save_quantized(const std::string& out, const WeightSource& source, const st
   save_artifact(out, write_artifact(model));
 }
 
-int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
+int run_quantize(CommonFlags common, const QuantizeRequest& request) {
   Communicator& comm = meet_ranks(common);
-  const double begun = steady_seconds();
+  const double begun = seconds_now();
   std::optional<WriterLock> lock;
-  if (!flags.out.empty()) {
-    require_place_for_file(flags.out);
-    if (comm.root()) lock.emplace(WriterLock::of_file(flags.out));
+  if (!request.out.empty()) {
+    require_place_for_file(request.out);
+    if (comm.root()) lock.emplace(WriterLock::of_file(request.out));
   }
-  const WeightSource source = open_quantizing(flags);
+  const WeightSource source = open_quantizing(request);
   Machine machine(common);
   ProgressLine line(common.quiet);
-  const QuantizingInput input = prepare_quantizing(source, flags, machine, comm, common.quiet);
+  const QuantizingInput input = prepare_quantizing(source, request, machine, comm, common.quiet);
   QuantReport report;
   const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), *machine.executor, report, comm);
   for (const std::string& fallback : report.fallbacks()) line.say(fallback);
-  if (!flags.out.empty() && comm.root()) save_quantized(flags.out, source, input.tokenizer, model);
-  const double seconds = steady_seconds() - begun, bytes = estimated_bits(model) / 8;
+  if (!request.out.empty() && comm.root()) save_quantized(request.out, source, input.tokenizer, model);
+  const double seconds = seconds_now() - begun, bytes = estimated_bits(model) / 8;
+  if (!comm.root()) return 0;
   print_result(common,
                {{"tensors", to_json(report)},
                 {"calibration", input.found() != nullptr ? std::string(name_of(source.recipe.quant.calibration)) : "none"},
@@ -75,10 +78,10 @@ int run_quantize(CommonFlags common, const QuantizingFlags& flags) {
 }  // namespace
 
 void add_quantize(CLI::App& program) {
-  auto flags = std::make_shared<QuantizingFlags>();
+  auto flags = std::make_shared<QuantizeRequest>();
   CLI::App* command = add_command(program, "quantize", "a run's averaged weights on the recipe's grids",
                                   [flags](const CommonFlags& common) { return run_quantize(common, *flags); });
-  add_quantizing_flags(*command, *flags);
+  add_quantizing_flags(*command, flags);
   command->add_option("--out", flags->out, "also write it as an artifact (.fwy)");
 }
 

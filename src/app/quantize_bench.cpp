@@ -10,20 +10,21 @@
 #include <map>
 #include <optional>
 
-#include "app/calibration.h"
-#include "app/scoring.h"
+#include "app/scoring_flags.h"
 #include "artifact/fit.h"
 #include "artifact/interchange.h"
+#include "base/clock.h"
 #include "base/output.h"
 #include "params/param_store.h"
 #include "recipe/model_shape.h"
 #include "score/eval_model.h"
+#include "stages/calibration.h"
 
 namespace fairway::app {
 namespace {
 
 struct TableFlags {
-  std::shared_ptr<ScoringFlags> scoring = std::make_shared<ScoringFlags>();
+  std::shared_ptr<ScoreRequest> scoring = std::make_shared<ScoreRequest>();
   std::string train_data;
   std::vector<std::string> overrides, only;
   int64_t calibration_tokens = 64 * 2048;
@@ -126,7 +127,7 @@ class Table {
     for (const std::string& change : row.settings) apply_override(recipe, change);
     for (const std::string& change : flags_.overrides) apply_override(recipe, change);
     validate(recipe, row.name);
-    const double begun = steady_seconds();
+    const double begun = seconds_now();
     // The allocator gets a byte less than the uniform setting took, so that the latter does not fit.
     const uint64_t budget = row.size_of.empty() ? uint64_t{1} << 40 : bytes_.at(row.size_of) - 1;
     const Fitted fitted = fit_model({.weights = weights_,
@@ -138,7 +139,7 @@ class Table {
                                      .budget = budget,
                                      .as_published = row.size_of.empty(),
                                      .moments = allocator_moments(row)});
-    const double seconds = steady_seconds() - begun;
+    const double seconds = seconds_now() - begun;
     bytes_[row.name] = fitted.bytes.size();
     scoring_->source.weights = to_safetensors(read_artifact(fitted.bytes, row.name), row.name);
     const double bits = score();

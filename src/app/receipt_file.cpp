@@ -41,25 +41,25 @@ std::string seal_of(ordered_json receipt) {
   return sha256_hex(receipt.dump());
 }
 
-ordered_json data_json(const Scoring& scoring, const ScoringFlags& flags, const fs::path& folder) {
-  ordered_json out = place_json(flags.data, folder);
+ordered_json data_json(const Scoring& scoring, const ScoreRequest& request, const fs::path& folder) {
+  ordered_json out = place_json(request.data, folder);
   out["shards"] = files_json(scoring.held_out.shards, folder);
   if (!scoring.held_out.count_files.empty()) out["byte_counts"] = files_json(scoring.held_out.count_files, folder);
   return out;
 }
 
-ordered_json make_receipt(const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run, const FileIdentity& records,
-                          const fs::path& folder) {
+ordered_json make_receipt(const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run,
+                          const FileIdentity& records, const fs::path& folder) {
   ordered_json tokenizer = file_json(scoring.held_out.tokenizer_file, folder);
   tokenizer["identity"] = scoring.held_out.tokenizer.identity();
   return {{"receipt", kReceiptVersion},
           {"from", scoring.source.folder.empty() ? "file" : "run"},
           {"artifact", file_json(scoring.source.file, folder)},
-          {"data", data_json(scoring, flags, folder)},
+          {"data", data_json(scoring, request, folder)},
           {"tokenizer", tokenizer},
           {"program", {{"sha256", sha256_of_file("/proc/self/exe")}}},
           {"recipe", recipe_hash(scoring.source.recipe)},
-          {"settings", settings_json(flags, scoring.settings)},
+          {"settings", settings_json(request, scoring.settings)},
           {"legal", is_legal(scoring.settings)},
           {"score", score_json(scoring, scoring.settings, run)},
           {"records",
@@ -91,21 +91,21 @@ std::string other_data(const ordered_json& receipt, const Scoring& scoring) {
 
 }  // namespace
 
-ordered_json settings_json(const ScoringFlags& flags, const ScoreSettings& settings) {
+ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& settings) {
   ordered_json out{{"mode", name_of(settings.score.mode)},
                    {"context", settings.score.context},
                    {"stride", settings.score.stride},
-                   {"tokens", flags.tokens},
+                   {"tokens", request.tokens},
                    {"documents", settings.score.documents},
-                   {"all_targets", flags.all_targets},
-                   {"set", flags.overrides}};
-  if (!flags.recipe.empty()) out["recipe"] = flags.recipe;
+                   {"all_targets", request.all_targets},
+                   {"set", request.overrides}};
+  if (!request.recipe.empty()) out["recipe"] = request.recipe;
   return out;
 }
 
-void write_scored(const fs::path& folder, const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run) {
+void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run) {
   const FileIdentity records = write_score_records(folder / kRecordsName, run.ledger);
-  const ordered_json receipt = make_receipt(scoring, flags, run, records, folder);
+  const ordered_json receipt = make_receipt(scoring, request, run, records, folder);
   write_file_atomic(folder / "score.json", receipt.at("score").dump(2) + "\n");
   write_receipt(folder / "receipt.json", receipt);
 }
@@ -121,10 +121,10 @@ std::vector<std::string> other_bytes(const ordered_json& receipt, const Scoring&
 }
 
 void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
-                        const ScoringFlags& flags) {
+                        const ScoreRequest& request) {
   for (const auto& wrong : {wrong_numbers(receipt), other_bytes(receipt, scoring)})
     if (!wrong.empty()) throw InputError(path + ": is no receipt of this score: " + wrong.front());
-  const ordered_json &was = receipt.at("settings"), is = settings_json(flags, scoring.settings);
+  const ordered_json &was = receipt.at("settings"), is = settings_json(request, scoring.settings);
   for (const auto& [key, value] : is.items()) {
     if (key == "tokens" || key == "all_targets") continue;
     if (!was.contains(key) || was.at(key) != value)

@@ -3,22 +3,23 @@
 // its numbers are never believed but computed again: from its own sums, from score.records beside it, or by scoring again.
 #pragma once
 
-#include "app/scoring.h"
+#include "app/scoring_flags.h"
 #include "audit/audit.h"
 
 namespace fairway::app {
 
 // Writes score.records, score.json and receipt.json into the folder.
-void write_scored(const std::filesystem::path& folder, const Scoring& scoring, const ScoringFlags& flags, const ScoredRun& run);
+void write_scored(const std::filesystem::path& folder, const Scoring& scoring, const ScoreRequest& request,
+                  const ScoredRun& run);
 
-nlohmann::ordered_json settings_json(const ScoringFlags& flags, const ScoreSettings& settings);
+nlohmann::ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& settings);
 
 // Where weights, data or recipe are others than the receipt tells: a sentence each.
 std::vector<std::string> other_bytes(const nlohmann::ordered_json& receipt, const Scoring& scoring);
 // InputError unless the receipt is of these bytes and this data, scored under these settings, and its numbers are what its sums
 // give; how many tokens is not compared.
 void require_receipt_of(const nlohmann::ordered_json& receipt, const std::string& path, const Scoring& scoring,
-                        const ScoringFlags& flags);
+                        const ScoreRequest& request);
 void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens);
 nlohmann::ordered_json tests_json(const AuditReport& report);
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "app/command.h"
+#include "app/stages.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/signals.h"
@@ -42,14 +42,9 @@ int serve_runs(const CommonFlags& common, const ReportFlags& flags, const std::v
 int run_report(const CommonFlags& common, const ReportFlags& flags) {
   const std::vector<fs::path> folders(flags.runs.begin(), flags.runs.end());
   if (flags.serve && !flags.out.empty()) throw InputError("--serve writes no file; leave out --out");
-  const nlohmann::ordered_json data = report_data(folders, false);
   if (flags.serve) return serve_runs(common, flags, folders);
   const fs::path path = flags.out.empty() ? folders.front() / "report.html" : fs::path(flags.out);
-  const std::string page = report_page(data);
-  const WriterLock lock = WriterLock::of_file(path);
-  write_file_atomic(path, page);
-  nlohmann::ordered_json result{{"path", path.string()}, {"bytes", page.size()}};
-  std::string text = fmt::format("{} ({} bytes)\n", path.string(), page.size());
+  auto [status, result, text] = do_report(folders, path);
   if (!flags.tensorboard.empty()) {
     for (const fs::path& folder : folders) {
       const std::string events =
@@ -59,10 +54,17 @@ int run_report(const CommonFlags& common, const ReportFlags& flags) {
     }
   }
   print_result(common, result, text);
-  return 0;
+  return status;
 }
 
 }  // namespace
+
+pipeline::Outcome do_report(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& out) {
+  const std::string page = report_page(report_data(folders, false));
+  const WriterLock lock = WriterLock::of_file(out);
+  write_file_atomic(out, page);
+  return {0, {{"path", out.string()}, {"bytes", page.size()}}, fmt::format("{} ({} bytes)\n", out.string(), page.size())};
+}
 
 void add_report(CLI::App& program) {
   auto flags = std::make_shared<ReportFlags>();

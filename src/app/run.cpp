@@ -1,13 +1,14 @@
 // `fairway run`: a recipe to a report in one folder; over several seeds; or a sweep of settings.
 #include <fmt/core.h>
 
-#include "app/ranks.h"
-#include "app/validation.h"
+#include "app/stages.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/sha256.h"
 #include "pipeline/seeds.h"
 #include "pipeline/sweep.h"
+#include "stages/held_out.h"
+#include "stages/ranks.h"
 
 namespace fairway::app {
 namespace {
@@ -18,24 +19,16 @@ struct RunFlags {
   std::vector<std::string> sweep, against, prompts;
   double seconds = -1;
   int64_t steps = -1, seed = -1;
-  uint64_t budget = 0;  // 0: not given
   int factor = 2;
-  std::string codec;
-  bool as_published = false;
 };
 
-pipeline::ChainRequest chain_of(const CommonFlags& common, const RunFlags& flags) {
+pipeline::ChainRequest chain_of(const RunFlags& flags) {
   pipeline::ChainRequest chain = flags.chain;
   std::vector<std::string>& set = chain.overrides;
   if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give one of them");
   if (flags.seconds >= 0) set.insert(set.end(), {fmt::format("train.seconds={}", flags.seconds), "train.steps=0"});
   if (flags.steps >= 0) set.push_back(fmt::format("train.steps={}", flags.steps));
   if (flags.seed >= 0) set.push_back(fmt::format("train.seed={}", flags.seed));
-  chain.backend = {"--backend", common.backend, "--threads", fmt::format("{}", common.threads)};
-  if (common.quiet) chain.backend.emplace_back("--quiet");
-  if (flags.budget > 0) chain.packing.insert(chain.packing.end(), {"--budget", fmt::format("{}", flags.budget)});
-  if (!flags.codec.empty()) chain.packing.insert(chain.packing.end(), {"--codec", flags.codec});
-  if (flags.as_published) chain.packing.emplace_back("--as-published");
   if (!flags.prompts.empty()) chain.prompts = flags.prompts;
   chain.data = std::filesystem::absolute(chain.data).lexically_normal().string();
   chain.program = sha256_of_file("/proc/self/exe");
@@ -56,16 +49,17 @@ void require_data(pipeline::ChainRequest& chain) {
     for (const FileIdentity& file : *files) chain.held_out += file.sha256;
 }
 
-pipeline::Execute executor() {
-  return [](pipeline::Arguments command) {
-    command.emplace_back("--json");  // no text on standard output while it works: `run` prints one result at its end
-    CommandOutcome outcome = run_command(command);
-    return pipeline::Outcome{outcome.status, std::move(outcome.result)};
-  };
+pipeline::Stages stages_on(const Compute& compute, Communicator& comm) {
+  return {
+      .train = [&](const TrainRequest& request) { return do_train(request, compute, comm); },
+      .pack = [&](const PackRequest& request) { return do_pack(request, compute, comm); },
+      .score = [&](const ScoreRequest& request, const std::string& keep) { return do_score(request, keep, 0, compute, comm); },
+      .audit = [&](const pipeline::AuditRequest& request) { return do_audit(request, compute); },
+      .samples = [&](const pipeline::SamplesRequest& request) { return do_samples(request, compute); },
+      .report = [](const std::filesystem::path& folder) { return do_report({folder}, folder / "report.html"); }};
 }
 
-int run_one(CommonFlags common, pipeline::ChainRequest chain) {
-  Communicator& comm = meet_ranks(common);
+int run_one(const CommonFlags& common, pipeline::ChainRequest chain, Communicator& comm, const pipeline::Say& say) {
   chain.helper_rank = !comm.root();
   if (comm.size() > 1)
     chain.agree = [&comm](bool mine) {
@@ -73,14 +67,13 @@ int run_one(CommonFlags common, pipeline::ChainRequest chain) {
       comm.broadcast(make_view(&answer, {{1}, DType::f32}));
       return answer > 0;
     };
-  ProgressLine line(common.quiet);
-  const pipeline::ChainResult result = run_chain(chain, executor(), [&](const std::string& text) { line.say(text); });
+  const pipeline::ChainResult result = run_chain(chain, stages_on(common, comm), say);
   if (comm.root()) print_result(common, result.summary, pipeline::summary_text(result.summary));
   return result.status;
 }
 
-int run_pipeline(const CommonFlags& common, const RunFlags& flags) {
-  pipeline::ChainRequest chain = chain_of(common, flags);
+int run_pipeline(CommonFlags common, const RunFlags& flags) {
+  pipeline::ChainRequest chain = chain_of(flags);
   if (!flags.seeds.empty() && !flags.sweep.empty()) throw InputError("--seeds and --sweep: give one of them");
   if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give one of them");
   if (!flags.against.empty() && flags.seeds.empty())
@@ -88,15 +81,16 @@ int run_pipeline(const CommonFlags& common, const RunFlags& flags) {
   if (const Launch launch = find_launch(); launch.kind == Launch::Kind::mpi && !(flags.seeds.empty() && flags.sweep.empty()))
     throw InputError(fmt::format("{} = {}: --seeds and --sweep work in one process", launch.variable, launch.size));
   require_data(chain);
-  if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain);
+  Communicator& comm = meet_ranks(common);
   ProgressLine line(common.quiet);
   const pipeline::Say say = [&](const std::string& text) { line.say(text); };
+  if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain, comm, say);
   if (!flags.seeds.empty()) {
-    const auto result = run_seeds({chain, pipeline::parse_seeds(flags.seeds), flags.against}, executor(), say);
+    const auto result = run_seeds({chain, pipeline::parse_seeds(flags.seeds), flags.against}, stages_on(common, comm), say);
     print_result(common, result.result, result.text);
     return result.status;
   }
-  const auto result = run_sweep({chain, flags.sweep, flags.factor}, executor(), say);
+  const auto result = run_sweep({chain, flags.sweep, flags.factor}, stages_on(common, comm), say);
   print_result(common, result.result, result.text);
   return result.status;
 }
@@ -122,9 +116,10 @@ void add_run(CLI::App& program) {
   command->add_option("--halving", flags->factor, "of --sweep: one of so many goes on, for so many times the budget")
       ->capture_default_str()
       ->check(CLI::Range(2, 16));
-  add_budget(*command, flags->budget);
-  command->add_option("--codec", flags->codec, "of the artifact: best, rans, brotli or lzma");
-  command->add_flag("--as-published", flags->as_published, "pack the recipe's own setting, not the best model for the budget");
+  add_budget(*command, flags->chain.packing.budget);
+  command->add_option("--codec", flags->chain.packing.codec, "of the artifact: best, rans, brotli or lzma");
+  command->add_flag("--as-published", flags->chain.packing.as_published,
+                    "pack the recipe's own setting, not the best model for the budget");
   command->add_option("--prompt", flags->prompts, "a beginning of a sample text (repeatable; default: \"The \")");
 }
 

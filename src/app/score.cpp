@@ -1,12 +1,13 @@
 // `fairway score`: bits per byte of an artifact, a run's weights or a weight file, in any mode.
 #include <fmt/core.h>
 
-#include "app/ranks.h"
 #include "app/receipt_file.h"
-#include "app/scoring.h"
+#include "app/scoring_flags.h"
+#include "app/stages.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
+#include "stages/ranks.h"
 
 namespace fairway::app {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 struct ScoreFlags {
-  std::shared_ptr<ScoringFlags> common = std::make_shared<ScoringFlags>();
+  std::shared_ptr<ScoreRequest> request = std::make_shared<ScoreRequest>();
   std::string out;
   double seconds = 0;
   bool ladder = false;
@@ -48,10 +49,22 @@ fs::path folder_for(const std::string& out) {
   return out;
 }
 
+// Of the receipt too, which an audit changes.
+std::vector<WriterLock> lock_results(const std::string& folder, const Communicator& comm) {
+  std::vector<WriterLock> locks;
+  if (!comm.root() || folder.empty()) return locks;
+  locks.push_back(WriterLock::of_folder(folder_for(folder)));
+  locks.push_back(WriterLock::of_file(fs::path(folder) / "receipt.json"));
+  return locks;
+}
+
 // Each rung from a fresh load, with what it gains over plain and what it costs; one that does not fit the time is named as
 // such.
-int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring& scoring, Machine& machine,
-               Communicator& comm) {
+int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator& comm) {
+  const std::unique_ptr<Scoring> opened = open_scoring(*flags.request);
+  const Scoring& scoring = *opened;
+  const std::vector<WriterLock> locks = lock_results(flags.out, comm);
+  Machine machine(common);
   ordered_json rungs = ordered_json::array();
   std::string text =
       fmt::format("{:<12}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
@@ -89,31 +102,32 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, const Scoring
 
 int run_score(CommonFlags common, const ScoreFlags& flags) {
   Communicator& comm = meet_ranks(common);
-  const std::unique_ptr<Scoring> scoring = open_scoring(*flags.common);
-  std::vector<WriterLock> locks;  // of the receipt too, which an audit changes
-  if (comm.root() && !flags.out.empty()) {
-    locks.push_back(WriterLock::of_folder(folder_for(flags.out)));
-    locks.push_back(WriterLock::of_file(fs::path(flags.out) / "receipt.json"));
-  }
-  Machine machine(common);
-  if (flags.ladder) return run_ladder(common, flags, *scoring, machine, comm);
-  require_time(*scoring, flags.seconds, machine, comm);
-  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, common.quiet, comm);
-  if (!comm.root()) return 0;
-  const ordered_json result = score_json(*scoring, scoring->settings, run);
-  tell_notes(scoring->held_out.notes, common.quiet);
-  if (!flags.out.empty()) write_scored(flags.out, *scoring, *flags.common, run);
-  print_result(common, result, score_text(*scoring, scoring->settings, run.score));
-  return 0;
+  if (flags.ladder) return run_ladder(common, flags, comm);
+  const pipeline::Outcome outcome = do_score(*flags.request, flags.out, flags.seconds, common, comm);
+  if (comm.root()) print_result(common, outcome.result, outcome.text);
+  return outcome.status;
 }
 
 }  // namespace
+
+pipeline::Outcome do_score(const ScoreRequest& request, const std::string& keep, double most_seconds, const Compute& compute,
+                           Communicator& comm) {
+  const std::unique_ptr<Scoring> scoring = open_scoring(request);
+  const std::vector<WriterLock> locks = lock_results(keep, comm);
+  Machine machine(compute);
+  require_time(*scoring, most_seconds, machine, comm);
+  const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, compute.quiet, comm);
+  if (!comm.root()) return {};
+  tell_notes(scoring->held_out.notes, compute.quiet);
+  if (!keep.empty()) write_scored(keep, *scoring, request, run);
+  return {0, score_json(*scoring, scoring->settings, run), score_text(*scoring, scoring->settings, run.score)};
+}
 
 void add_score(CLI::App& program) {
   auto flags = std::make_shared<ScoreFlags>();
   CLI::App* command = add_command(program, "score", "bits per byte of a run or of weights on the validation shards",
                                   [flags](const CommonFlags& common) { return run_score(common, *flags); });
-  add_scoring_flags(*command, flags->common, true);
+  add_scoring_flags(*command, flags->request, true);
   command->add_option("--seconds", flags->seconds, "refuse beforehand what would take longer")->check(number_between(0, 1e9));
   command->add_flag("--ladder", flags->ladder, "plain, sliding and the adapting modes, each with its cost");
   command->add_option("--out", flags->out, "folder for score.json, receipt.json and score.records, or for ladder.json");

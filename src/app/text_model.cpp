@@ -5,12 +5,12 @@
 #include <atomic>
 #include <future>
 
-#include "app/tokenizer_check.h"
-#include "app/weights.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "score/eval_model.h"
+#include "stages/tokenizer_check.h"
+#include "stages/weights.h"
 
 namespace fairway::app {
 namespace {

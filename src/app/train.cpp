@@ -1,22 +1,18 @@
 // `fairway train`.
 #include <fmt/core.h>
 
-#include "app/calibration.h"
-#include "app/command.h"
 #include "app/machine_facts.h"
-#include "app/ranks.h"
-#include "app/validation.h"
-#include "artifact/forecast.h"
+#include "app/stages.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "ops/cpu/peak.h"
-#include "ops/cuda/device.h"
-#include "train/loader_settings.h"
+#include "stages/ranks.h"
+#include "stages/train_stage.h"
 
 namespace fairway::app {
 namespace {
 
-const double kProcessStart = steady_seconds();
+const double kProcessStart = seconds_now();
 
 struct TrainFlags {
   std::string recipe, data, out, comm = "auto", profile;
@@ -62,62 +58,24 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
   return text + fmt::format("results in {}\n", out);
 }
 
-// Rank 0 owns the folder; the others begin once it has taken it.
-std::unique_ptr<RunFolder> open_folder(const TrainFlags& flags, const Recipe& recipe, Communicator& comm) {
-  auto folder = comm.root() ? std::make_unique<RunFolder>(flags.out, recipe, flags.resume) : std::make_unique<RunFolder>();
-  comm.barrier();
-  return folder;
-}
-
 int run_train(CommonFlags common, const TrainFlags& flags) {
-  const double started = inside_another() ? steady_seconds() : kProcessStart;
-  if (!flags.profile.empty()) require_place_for_file(flags.profile);
   Communicator& comm = meet_ranks(common, flags.comm);
-  const Recipe recipe = resolved_recipe(flags);
-  emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
-  const data::ShardSet shards = data::ShardSet::open_train(flags.data);
-  const data::FolderTokenizer tokenizer = data::open_tokenizer(flags.data);
-  const std::optional<HeldOut> held_out = open_held_out(flags.data, recipe);
-  if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, flags.data);
-  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
-  const auto folder = open_folder(flags, recipe, comm);
-  Machine machine(common);
-  Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor, comm);
-  TrainOptions options{.resume = flags.resume,
-                       .quiet = common.quiet,
-                       .seed = static_cast<uint64_t>(recipe.train.seed),
-                       .started = started,
-                       .tokenizer = tokenizer.identity,
-                       .tokenizer_told_by = tokenizer.file.string(),
-                       .profile = flags.profile};
-  if (machine.executor->backend() == Backend::cpu)  // a device's speed of light is not the CPU's
-    options.measure_peak = [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
-  else if (machine.executor->backend() == Backend::cuda)
-    options.measure_peak = [] { return cuda::kPeakFlops * 1e-9; };
-  if (held_out)
-    options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, common.quiet);
-  SizeForecast forecast(recipe, *machine.executor);
-  options.forecast_bytes = [&](const Tensor& weights) {
-    try {
-      return static_cast<double>(forecast.bytes(weights));
-    } catch (const InputError&) {  // weights that no grid takes have no size; what is wrong with them is the loop's to say
-      return 0.0;
-    }
-  };
-  options.counted_after = [&] { return foresee_calibration(recipe, trainer.params(), shards, machine, comm); };
-  std::optional<OnlineBesideTraining> online;
-  if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
-  const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
-  tell_notes(tokenizer.notes, common.quiet || !comm.root());
-  if (comm.root()) {
-    write_file_atomic(std::filesystem::path(flags.out) / "machine.json",
-                      machine_facts(machine.queue.pool(), 0.01).dump(2) + "\n");
-    print_result(common, to_json(summary), to_text(summary, flags.out));
-  }
-  return summary.interrupted ? 130 : 0;
+  const TrainRequest request{resolved_recipe(flags), flags.data, flags.out, flags.resume, flags.profile, kProcessStart};
+  const pipeline::Outcome outcome = do_train(request, common, comm);
+  if (comm.root()) print_result(common, outcome.result, outcome.text);
+  return outcome.status;
 }
 
 }  // namespace
+
+pipeline::Outcome do_train(const TrainRequest& request, const Compute& compute, Communicator& comm) {
+  const TrainSummary summary = train_stage(request, compute, comm);
+  const int status = summary.interrupted ? pipeline::kInterrupted : 0;
+  if (!comm.root()) return {status, {}, {}};
+  ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
+  write_file_atomic(request.out / "machine.json", machine_facts(pool, 0.01).dump(2) + "\n");
+  return {status, to_json(summary), to_text(summary, request.out.string())};
+}
 
 void add_train(CLI::App& program) {
   constexpr int64_t kMost = 1'000'000'000'000;

@@ -84,35 +84,34 @@ class Verification {
     }
   }
 
-  ScoringFlags scoring_flags() const {
+  ScoreRequest score_request() const {
     const ordered_json& settings = receipt_.at("settings");
     const fs::path artifact = place_of(receipt_.at("artifact"), folder_);
     const bool run = receipt_.at("from") == "run";
-    ScoringFlags flags;
-    flags.from = !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string();
-    flags.data = !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string();
-    flags.mode = settings.at("mode");
-    flags.context = settings.at("context");
-    flags.stride = settings.at("stride");
-    flags.tokens = settings.at("tokens");
-    flags.documents = settings.at("documents");
-    flags.all_targets = settings.at("all_targets");
-    flags.overrides = settings.at("set").get<std::vector<std::string>>();
-    if (settings.contains("recipe")) flags.recipe = settings.at("recipe");
-    return flags;
+    ScoreRequest request;
+    request.from = !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string();
+    request.data = !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string();
+    request.mode = parse_mode(settings.at("mode"));
+    request.context = settings.at("context");
+    request.stride = settings.at("stride");
+    request.tokens = settings.at("tokens");
+    request.documents = settings.at("documents");
+    request.all_targets = settings.at("all_targets");
+    request.overrides = settings.at("set").get<std::vector<std::string>>();
+    if (settings.contains("recipe")) request.recipe = settings.at("recipe");
+    return request;
   }
 
   // What was scored, opened as for scoring: the same bytes, and the bytes that its targets stand for.
   void check_inputs() {
-    const ScoringFlags flags = scoring_flags();
-    const std::pair<const char*, const std::string*> needed[] = {{"the artifact", &flags.from}, {"the data", &flags.data}};
-    for (const auto& [what, path] : needed) {
-      if (fs::exists(*path)) continue;
-      wrong_.push_back(fmt::format("{} is gone: {}", what, *path));
-      return;
-    }
     try {
-      scoring_ = open_scoring(flags);
+      const ScoreRequest request = score_request();
+      for (const auto& [what, path] : {std::pair{"the artifact", request.from}, std::pair{"the data", request.data}}) {
+        if (fs::exists(path)) continue;
+        wrong_.push_back(fmt::format("{} is gone: {}", what, path));
+        return;
+      }
+      scoring_ = open_scoring(request);
     } catch (const InputError& error) {
       wrong_.emplace_back(error.what());
       return;

@@ -1,5 +1,6 @@
 #include "app/writer.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "generate/text_stream.h"
 #include "train/loop.h"
@@ -7,7 +8,7 @@
 namespace fairway::app {
 namespace {
 
-const double kProgramBegan = steady_seconds();  // before main()
+const double kProgramBegan = seconds_now();  // before main()
 
 }  // namespace
 
@@ -28,12 +29,12 @@ Written write_text(const TextModel& model, const WriterFlags& flags, const std::
     return piece.empty() || tell(piece);
   };
   out.tokens = sample(decoder, prompt, options, [&](int32_t token) {
-    if (first == 0) first = steady_seconds();
+    if (first == 0) first = seconds_now();
     out.interrupted = !say(stream.push(token));
     return !out.interrupted;
   });
   if (!out.interrupted) say(stream.finish());
-  const double took = steady_seconds() - first;
+  const double took = seconds_now() - first;
   out.first_token = first - kProgramBegan;
   out.rate = out.tokens.size() > 1 ? static_cast<double>(out.tokens.size() - 1) / std::max(took, 1e-9) : 0;
   return out;

@@ -2,8 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress_line.h"
@@ -16,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void require_free(const ChainRequest& request, const Ledger& ledger) {
   if (request.resume) return;
@@ -39,29 +36,29 @@ std::string time_left(const std::vector<Phase>& phases, size_t from) {
   return fmt::format("  ({} {} left)", all ? "about" : "more than", duration_text(left));
 }
 
-Outcome do_phase(const Phase& phase, const fs::path& folder, const Execute& execute) {
-  Outcome outcome = execute_phase(phase, execute);
-  if (outcome.status == kInterrupted || phase.save_as.empty()) return outcome;
-  write_file_atomic(folder / phase.save_as, outcome.result.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  if (!phase.prompts.empty()) outcome.result = ordered_json::object();  // the text need not be kept twice
+Outcome do_phase(const Phase& phase, const fs::path& folder) {
+  Outcome outcome = phase.run();
+  if (outcome.status != kInterrupted && !phase.save_as.empty())
+    write_file_atomic(folder / phase.save_as,
+                      outcome.result.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   return outcome;
 }
 
 // The part of a process that is not the first: it does what all share, when the first says that it is due.
-int help_along(const std::vector<Phase>& phases, const ChainRequest& request, const Execute& execute) {
+int help_along(const std::vector<Phase>& phases, const ChainRequest& request) {
   for (const Phase& phase : phases) {
     if (request.agree(false) || !phase.shared) continue;
-    if (const int status = execute_phase(phase, execute).status; status != 0) return status;
+    if (const int status = phase.run().status; status != 0) return status;
   }
   return 0;
 }
 
 }  // namespace
 
-ChainResult run_chain(const ChainRequest& request, const Execute& execute, const Say& say) {
+ChainResult run_chain(const ChainRequest& request, const Stages& stages, const Say& say) {
   const Recipe recipe = load_recipe(request.recipe, request.overrides);
-  const std::vector<Phase> phases = plan_phases(request, recipe);
-  if (request.helper_rank) return {help_along(phases, request, execute), nullptr};
+  const std::vector<Phase> phases = plan_phases(request, recipe, stages);
+  if (request.helper_rank) return {help_along(phases, request), nullptr};
   Ledger ledger(request.out, "run");
   require_free(request, ledger);
   ledger.content()["recipe"] = recipe_hash(recipe);
@@ -77,13 +74,13 @@ ChainResult run_chain(const ChainRequest& request, const Execute& execute, const
       say(fmt::format("[{}/{}] {}: done before", i + 1, phases.size(), phase.name));
     } else {
       say(fmt::format("[{}/{}] {}{}", i + 1, phases.size(), phase.name, time_left(phases, i)));
-      const double begun = now();
+      const Stopwatch watch;
       const std::string mark = mark_of(phase, request.out);
-      const Outcome outcome = do_phase(phase, request.out, execute);
+      const Outcome outcome = do_phase(phase, request.out);
       if (outcome.status == kInterrupted) return {kInterrupted, chain_summary(ledger.content(), recipe)};
       if (outcome.status != 0 && phase.name != "audit")
         throw WorkError(fmt::format("{}: status {}", phase.name, outcome.status));
-      done[phase.name] = record_of(phase, request.out, mark, outcome, now() - begun);
+      done[phase.name] = record_of(phase, request.out, mark, outcome, watch.seconds());
       ledger.save();
     }
     status = std::max(status, done[phase.name].value("status", 0));

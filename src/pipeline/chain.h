@@ -4,8 +4,7 @@
 
 #include <map>
 
-#include "pipeline/execute.h"
-#include "recipe/recipe.h"
+#include "pipeline/stages.h"
 
 namespace fairway::pipeline {
 
@@ -13,8 +12,7 @@ struct ChainRequest {
   std::string recipe;                  // a built-in name or a file
   std::vector<std::string> overrides;  // key=value
   std::string data, out;
-  Arguments backend;                         // --backend, --threads, --quiet: handed to the commands that compute
-  Arguments packing;                         // --budget, --codec, --as-published
+  PackRequest packing;                       // budget, codec, as published
   std::vector<std::string> prompts{"The "};  // of the samples
   std::string program;                       // SHA-256 of this program: what another one packed or scored is made again
   std::string tokenizer;                     // identity of the data's: with another one every phase is due again …
@@ -33,7 +31,7 @@ struct ChainResult {
   nlohmann::ordered_json summary;  // the fields of `fairway run --json`
 };
 // InputError when the folder holds a run and `resume` is not set.
-ChainResult run_chain(const ChainRequest& request, const Execute& execute, const Say& say);
+ChainResult run_chain(const ChainRequest& request, const Stages& stages, const Say& say);
 
 // The summary of what the folder's ledger holds; seconds of each phase under "phases".
 nlohmann::ordered_json chain_summary(const nlohmann::ordered_json& ledger, const Recipe& recipe);

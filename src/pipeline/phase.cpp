@@ -16,12 +16,7 @@ ordered_json identity_of(const fs::path& path) {
 }  // namespace
 
 std::string mark_of(const Phase& phase, const fs::path& folder) {
-  ordered_json command = ordered_json::array();
-  for (std::string word : phase.command) {
-    if (word.starts_with(folder.string())) word.replace(0, folder.string().size(), "RUN");  // also after it was moved
-    command.push_back(std::move(word));
-  }
-  ordered_json parts{{"command", command}, {"prompts", phase.prompts}, {"identity", phase.identity}};
+  ordered_json parts{{"request", phase.request}, {"identity", phase.identity}};
   for (const std::string& name : phase.inputs)
     parts["inputs"][name] = fs::is_regular_file(folder / name) ? identity_of(folder / name) : ordered_json(nullptr);
   return sha256_hex(parts.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
@@ -35,7 +30,7 @@ ordered_json record_of(const Phase& phase, const fs::path& folder, const std::st
       throw WorkError(phase.name + ": ended without leaving " + (folder / name).string());
     record["outputs"][name] = identity_of(folder / name);
   }
-  record["result"] = outcome.result;
+  record["result"] = phase.keep_result ? outcome.result : ordered_json::object();
   return record;
 }
 

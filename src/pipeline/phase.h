@@ -1,27 +1,28 @@
-// One phase of a chain: a command, the files it reads and leaves, and whether they still are what the ledger says.
+// One phase of a chain: a stage with its request, the files it reads and leaves, and whether they still are what the ledger
+// says.
 #pragma once
 
 #include <filesystem>
 
-#include "pipeline/execute.h"
+#include "pipeline/stages.h"
 
 namespace fairway::pipeline {
 
 struct Phase {
   std::string name;
-  Arguments command;
-  Arguments flags;                   // added to the command, without effect on the result: threads, quietness
-  std::vector<std::string> prompts;  // the command is run once for each, and its texts are gathered; none: run once
-  std::string identity;              // what else the result depends on: the recipe's hash, the program's
+  std::function<Outcome()> run;
+  nlohmann::ordered_json request;    // its fields that the result depends on; the run's own folder is none of them
+  std::string identity;              // what else the result depends on: the program's hash, the tokenizer's
   std::vector<std::string> inputs;   // files of the folder; other bytes make the phase due again
   std::vector<std::string> outputs;  // must have the recorded bytes
   std::vector<std::string> present;  // must exist; later phases may change them
-  std::string save_as;               // the command's result becomes this file, one of `outputs`
-  bool shared = false;               // every process of several runs the command
+  std::string save_as;               // the stage's result becomes this file, one of `outputs`
+  bool keep_result = true;           // in the ledger; else the file alone has it
+  bool shared = false;               // every process of several runs the stage
   double expected_seconds = -1;      // below zero: not known
 };
 
-// A hash of command, prompts, identity and inputs; two runs of a phase with equal marks would give equal outputs.
+// A hash of request, identity and inputs; two runs of a phase with equal marks would give equal outputs.
 std::string mark_of(const Phase& phase, const std::filesystem::path& folder);
 
 // What the ledger keeps of a finished phase.

@@ -1,4 +1,4 @@
-// The phases of a chain for one request: their commands, files and expected times.
+// The phases of a chain for one request: the stages with what they are asked for, their files and expected times.
 #pragma once
 
 #include "pipeline/chain.h"
@@ -6,10 +6,7 @@
 
 namespace fairway::pipeline {
 
-// In order; "train" is the first.
-std::vector<Phase> plan_phases(const ChainRequest& request, const Recipe& recipe);
-
-// Runs the phase's command with its flags, once for each prompt where it has some.
-Outcome execute_phase(const Phase& phase, const Execute& execute);
+// In order; "train" is the first. The phases call `stages`, which must outlive them.
+std::vector<Phase> plan_phases(const ChainRequest& request, const Recipe& recipe, const Stages& stages);
 
 }  // namespace fairway::pipeline

@@ -87,7 +87,7 @@ std::vector<int64_t> parse_seeds(const std::string& text) {
   return seeds;
 }
 
-SeedsResult run_seeds(const SeedsRequest& request, const Execute& execute, const Say& say) {
+SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const Say& say) {
   SeedScores against;
   if (!request.against.empty()) against = read_scores(request.against);  // refused before any work
   Ledger ledger(request.chain.out, "seeds");
@@ -106,7 +106,7 @@ SeedsResult run_seeds(const SeedsRequest& request, const Execute& execute, const
     chain.out = folder_of(request, seed);
     chain.resume = request.chain.resume;
     chain.expected = expected;
-    const ChainResult one = run_chain(chain, execute, say);
+    const ChainResult one = run_chain(chain, stages, say);
     if (one.status == kInterrupted) return {kInterrupted, {{"path", request.chain.out}, {"interrupted", true}}, ""};
     status = std::max(status, one.status);
     expected = seconds_of(one.summary);

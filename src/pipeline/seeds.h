@@ -19,6 +19,6 @@ struct SeedsResult {
   nlohmann::ordered_json result;
   std::string text;
 };
-SeedsResult run_seeds(const SeedsRequest& request, const Execute& execute, const Say& say);
+SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const Say& say);
 
 }  // namespace fairway::pipeline

@@ -28,8 +28,8 @@ std::string joined(const std::vector<std::string>& words) {
 
 class Sweep {
  public:
-  Sweep(const SweepRequest& request, const Execute& execute, const Say& say)
-      : request_(request), execute_(execute), say_(say), ledger_(request.chain.out, "sweep") {
+  Sweep(const SweepRequest& request, const Stages& stages, const Say& say)
+      : request_(request), stages_(stages), say_(say), ledger_(request.chain.out, "sweep") {
     std::vector<Axis> axes;
     double count = 1;
     for (const std::string& text : request.axes) {
@@ -59,7 +59,7 @@ class Sweep {
   ordered_json& results() { return ledger_.content()["results"]; }
 
   const SweepRequest& request_;
-  const Execute& execute_;
+  const Stages& stages_;
   const Say& say_;
   Ledger ledger_;
   std::vector<std::vector<std::string>> trials_;
@@ -116,7 +116,7 @@ bool Sweep::train(size_t rung, size_t trial) {
   if (results().contains(key)) return true;
   ordered_json record{{"set", trials_[trial]}, {"share", rungs_[rung].share}};
   try {
-    const ChainResult one = run_chain(chain(rung, trial), execute_, [](const std::string&) {});
+    const ChainResult one = run_chain(chain(rung, trial), stages_, [](const std::string&) {});
     if (one.status == kInterrupted) return false;
     const char* metric = one.summary.contains("val_bpb") ? "val_bpb" : "loss";
     record["metric"] = metric;
@@ -174,7 +174,7 @@ SweepResult Sweep::run() {
   say_(fmt::format("== the best, trial {}, as a whole run: {}", best + 1, joined(trials_[best])));
   ChainRequest whole = chain(last, best);
   whole.training_only = false;
-  const ChainResult run = run_chain(whole, execute_, say_);
+  const ChainResult run = run_chain(whole, stages_, say_);
   if (run.status == kInterrupted) return {kInterrupted, {{"path", request_.chain.out}, {"interrupted", true}}, ""};
   ledger_.content()["best"] = {{"trial", best + 1}, {"set", trials_[best]}, {"path", whole.out}, {"run", run.summary}};
   ledger_.save();
@@ -187,8 +187,8 @@ SweepResult Sweep::run() {
 
 }  // namespace
 
-SweepResult run_sweep(const SweepRequest& request, const Execute& execute, const Say& say) {
-  return Sweep(request, execute, say).run();
+SweepResult run_sweep(const SweepRequest& request, const Stages& stages, const Say& say) {
+  return Sweep(request, stages, say).run();
 }
 
 }  // namespace fairway::pipeline

@@ -18,6 +18,6 @@ struct SweepResult {
   std::string text;
 };
 // InputError before any work when a combination is no recipe.
-SweepResult run_sweep(const SweepRequest& request, const Execute& execute, const Say& say);
+SweepResult run_sweep(const SweepRequest& request, const Stages& stages, const Say& say);
 
 }  // namespace fairway::pipeline

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <deque>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/signals.h"
 #include "optim/schedule.h"
@@ -109,8 +109,8 @@ void Loop::begin(ThreadPool& pool) {
   keep_free();
   require_recorded();
   note_peak();
-  startup_ = steady_seconds() - options_.started;
-  saved_at_ = steady_seconds();
+  startup_ = seconds_now() - options_.started;
+  saved_at_ = seconds_now();
 }
 
 void Loop::keep_free() {
@@ -220,7 +220,7 @@ void Loop::await_oldest() {
 
 // Counts the time up to now as the first pending step's and tells its numbers.
 void Loop::tell_oldest() {
-  const double now = steady_seconds(), seconds = now - mark_;
+  const double now = seconds_now(), seconds = now - mark_;
   const StepRecord record = pending_.front();
   pending_.pop_front();
   mark_ = now;
@@ -238,7 +238,7 @@ void Loop::settle() {
 
 void Loop::one_step() {
   profile_.before_step();
-  const double begun = steady_seconds();
+  const double begun = seconds_now();
   const Progress now = ahead();
   const double scale = learning_rate_scale(recipe_.optim.schedule, now);
   switch_stages(scale, now);
@@ -271,7 +271,7 @@ bool Loop::checkpoint_due() const {
   if (saved_step_ == progress_.step) return false;
   if (recipe_.train.checkpoint_every > 0 && progress_.step % recipe_.train.checkpoint_every == 0) return true;
   const double interval = recipe_.train.checkpoint_seconds;
-  return interval > 0 && steady_seconds() - saved_at_ >= interval;
+  return interval > 0 && seconds_now() - saved_at_ >= interval;
 }
 
 void Loop::checkpoint() {
@@ -288,7 +288,7 @@ void Loop::checkpoint() {
                        .loader = loader_.save()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, run_, !by_steps());
   saved_step_ = progress_.step;
-  saved_at_ = steady_seconds();
+  saved_at_ = seconds_now();
   note_peak();
   if (options_.forecast_bytes && comm_.root()) teller_.forecast(options_.forecast_bytes(trainer_.averager().result()));
 }
@@ -321,8 +321,6 @@ TrainSummary Loop::summary() const {
 }
 
 }  // namespace
-
-double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
                    const TrainOptions& options) {

@@ -60,6 +60,4 @@ struct TrainSummary {
 TrainSummary train(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, ThreadPool& pool,
                    const TrainOptions& options);
 
-double steady_seconds();
-
 }  // namespace fairway

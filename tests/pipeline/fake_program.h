@@ -1,13 +1,13 @@
-// A program whose commands leave the files that the real ones leave, in no time, and that can be killed at any call.
+// A program whose stages leave the files that the real ones leave, in no time, and that can be killed at any call.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <sstream>
 
 #include "pipeline/chain.h"
@@ -26,85 +26,84 @@ class FakeProgram {
   bool legal = true;
   int64_t scored_bytes = 151'078'222;                                             // those of the official validation text
   std::function<double(const Recipe&)> loss = [](const Recipe&) { return 2.0; };  // of a training run
-  std::vector<Arguments> calls;
+  std::vector<std::string> calls;                                                 // the stages' names
+  std::vector<ScoreRequest> scores;
 
-  Execute execute() {
-    return [this](const Arguments& command) { return run(command); };
+  Stages stages() {
+    return {.train = [this](const TrainRequest& request) { return call("train", [&] { return train(request); }); },
+            .pack = [this](const PackRequest& request) { return call("pack", [&] { return pack(request); }); },
+            .score = [this](const ScoreRequest& request,
+                            const std::string& keep) { return call("score", [&] { return score(request, keep); }); },
+            .audit = [this](const AuditRequest& request) { return call("audit", [&] { return audit(request); }); },
+            .samples =
+                [this](const SamplesRequest& request) {
+                  return call("samples", [&] {
+                    return Outcome{.result = {{{"prompt", request.prompts.front()}, {"text", "words"}}}};
+                  });
+                },
+            .report =
+                [this](const fs::path& folder) {
+                  return call("report", [&] {
+                    put(folder / "report.html", "page");
+                    return Outcome{.result = nlohmann::ordered_json::object()};
+                  });
+                }};
   }
-  int count(const std::string& name) const {
-    int found = 0;
-    for (const Arguments& call : calls) found += call.front() == name ? 1 : 0;
-    return found;
-  }
+  int count(const std::string& name) const { return static_cast<int>(std::count(calls.begin(), calls.end(), name)); }
 
  private:
-  static std::string flag(const Arguments& command, const std::string& name) {
-    for (size_t i = 0; i + 1 < command.size(); ++i) {
-      if (command[i] == name) return command[i + 1];
-    }
-    return "";
-  }
   static void put(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-  Outcome run(const Arguments& command) {
-    const int call = static_cast<int>(calls.size());
-    calls.push_back(command);
-    if (call == kill_at && !after_writing) throw Killed{};
-    Outcome outcome = work(command);
-    if (call == kill_at) throw Killed{};
-    if (call == interrupt_at) outcome.status = kInterrupted;
+  Outcome call(const std::string& name, const std::function<Outcome()>& work) {
+    const int number = static_cast<int>(calls.size());
+    calls.push_back(name);
+    if (number == kill_at && !after_writing) throw Killed{};
+    Outcome outcome = work();
+    if (number == kill_at) throw Killed{};
+    if (number == interrupt_at) outcome.status = kInterrupted;
     return outcome;
   }
 
-  Outcome work(const Arguments& command) {
-    const std::string& name = command.front();
-    if (name == "train") return train(command);
-    const fs::path folder = fs::is_directory(command.back()) ? fs::path(command.back()) : fs::path();
-    if (name == "pack") {
-      const nlohmann::ordered_json result{{"artifact_bytes", 5},
-                                          {"code_bytes", 7},
-                                          {"submission_bytes", 12},
-                                          {"seconds", {{"calibrate", 1.0}, {"quantize and pack", 2.0}}}};
-      put(fs::path(command[1]) / "model.fwy", "model");
-      put(fs::path(command[1]) / "pack.json", result.dump());
-      return {0, result};
-    }
-    if (name == "score") {
-      const nlohmann::ordered_json result{{"mode", flag(command, "--mode")},
-                                          {"val_loss", 1.5},
-                                          {"val_bpb", 0.9},
-                                          {"tokens", 64},
-                                          {"bytes", scored_bytes},
-                                          {"seconds", 3.0},
-                                          {"legal", true},
-                                          {"packed", true},
-                                          {"whole", true},
-                                          {"text", "text"},
-                                          {"tokenizer", "tokenizer"},
-                                          {"context", 64}};
-      if (const std::string out = flag(command, "--out"); !out.empty()) {
-        put(fs::path(out) / "score.json", result.dump());
-        put(fs::path(out) / "receipt.json", "{}");
-        put(fs::path(out) / "score.records", "records");
-      }
-      return {0, result};
-    }
-    if (name == "audit") {
-      put(flag(command, "--receipt"), R"({"audit":1})");
-      return {legal ? 0 : 1, {{"legal", legal}, {"tests", nlohmann::ordered_json::array()}}};
-    }
-    if (name == "report") put(fs::path(command[1]) / "report.html", "page");
-    if (name == "generate") return {0, {{"text", "words"}}};
-    return {0, nlohmann::ordered_json::object()};
+  Outcome pack(const PackRequest& request) {
+    const nlohmann::ordered_json result{{"artifact_bytes", 5},
+                                        {"code_bytes", 7},
+                                        {"submission_bytes", 12},
+                                        {"seconds", {{"calibrate", 1.0}, {"quantize and pack", 2.0}}}};
+    put(fs::path(request.from) / "model.fwy", "model");
+    put(fs::path(request.from) / "pack.json", result.dump());
+    return {0, result, ""};
   }
 
-  Outcome train(const Arguments& command) {
-    std::vector<std::string> overrides;
-    for (size_t i = 0; i + 1 < command.size(); ++i) {
-      if (command[i] == "--set") overrides.push_back(command[i + 1]);
+  Outcome score(const ScoreRequest& request, const std::string& keep) {
+    scores.push_back(request);
+    const nlohmann::ordered_json result{{"mode", name_of(*request.mode)},
+                                        {"val_loss", 1.5},
+                                        {"val_bpb", 0.9},
+                                        {"tokens", 64},
+                                        {"bytes", scored_bytes},
+                                        {"seconds", 3.0},
+                                        {"legal", true},
+                                        {"packed", true},
+                                        {"whole", true},
+                                        {"text", "text"},
+                                        {"tokenizer", "tokenizer"},
+                                        {"context", 64}};
+    if (!keep.empty()) {
+      put(fs::path(keep) / "score.json", result.dump());
+      put(fs::path(keep) / "receipt.json", "{}");
+      put(fs::path(keep) / "score.records", "records");
     }
-    const Recipe recipe = load_recipe(command[1], overrides);
-    const fs::path out = flag(command, "--out");
+    return {0, result, ""};
+  }
+
+  Outcome audit(const AuditRequest& request) const {
+    put(request.receipt, R"({"audit":1})");
+    return {legal ? 0 : 1, {{"legal", legal}, {"tests", nlohmann::ordered_json::array()}}, ""};
+  }
+
+  Outcome train(const TrainRequest& request) const {
+    const Recipe& recipe = request.recipe;
+    const fs::path out = request.out;
     const double value = loss(recipe);
     fs::create_directories(out / "checkpoint");
     put(out / "recipe.toml", to_toml(recipe));
@@ -119,7 +118,8 @@ class FakeProgram {
              {"loss", value},
              {"val_loss", value},
              {"val_bpb", value},
-             {"seconds", {{"startup", 0.5}}}}};
+             {"seconds", {{"startup", 0.5}}}},
+            ""};
   }
 };
 

@@ -22,7 +22,7 @@ TEST(SeedList, IsWholeNumbersAndEachOnce) {
 
 TEST_F(Seeds, EachHasAFolderAndTheEndHasTheStatistics) {
   program_.loss = trained_loss;
-  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {}}, program_.execute(), quiet_);
+  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {}}, program_.stages(), quiet_);
   EXPECT_EQ(result.status, 0);
   EXPECT_NEAR(result.result["mean"]["val_bpb"].get<double>(), 2.02, 1e-12);
   EXPECT_NEAR(result.result["sd"]["val_bpb"].get<double>(), 0.01, 1e-12);
@@ -34,7 +34,7 @@ TEST_F(Seeds, EachHasAFolderAndTheEndHasTheStatistics) {
 TEST_F(Seeds, GoOnAfterAKillInAnyOfThem) {
   program_.loss = trained_loss;
   const SeedsRequest whole{request(), {1, 2, 3}, {}};
-  const std::string want = run_seeds(whole, program_.execute(), quiet_).text;
+  const std::string want = run_seeds(whole, program_.stages(), quiet_).text;
   const size_t calls = program_.calls.size();
   for (size_t at = 0; at < calls; at += 3) {
     fs::remove_all(folder_ / "run");
@@ -42,15 +42,15 @@ TEST_F(Seeds, GoOnAfterAKillInAnyOfThem) {
     program.loss = trained_loss;
     program.kill_at = static_cast<int>(at);
     SeedsRequest again = whole;
-    EXPECT_THROW(run_seeds(again, program.execute(), quiet_), Killed);
+    EXPECT_THROW(run_seeds(again, program.stages(), quiet_), Killed);
     again.chain.resume = true;
-    EXPECT_EQ(run_seeds(again, program.execute(), quiet_).text, want);
+    EXPECT_EQ(run_seeds(again, program.stages(), quiet_).text, want);
     EXPECT_EQ(program.calls.size(), calls + 1);
   }
 }
 
 TEST_F(Seeds, AreComparedWithAPublishedSystem) {
-  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {"pr1019"}}, program_.execute(), quiet_);
+  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {"pr1019"}}, program_.stages(), quiet_);
   EXPECT_LT(result.result["comparison"]["delta_bpb"].get<double>(), -0.2);
   EXPECT_THAT(result.text, testing::HasSubstr("record: yes"));
 }
@@ -58,7 +58,7 @@ TEST_F(Seeds, AreComparedWithAPublishedSystem) {
 // The runs are made, so what they do not compare with is told and ends nothing.
 TEST_F(Seeds, AnotherTextThanThePublishedOneMakesNoRecord) {
   program_.scored_bytes = 128;
-  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {"pr1019"}}, program_.execute(), quiet_);
+  const SeedsResult result = run_seeds({request(), {1, 2, 3}, {"pr1019"}}, program_.stages(), quiet_);
   EXPECT_EQ(result.status, 0);
   EXPECT_FALSE(result.result["comparison"]["record"].get<bool>());
   EXPECT_THAT(result.result["comparison"]["refused"].get<std::string>(), testing::HasSubstr("official validation text"));
@@ -66,7 +66,7 @@ TEST_F(Seeds, AnotherTextThanThePublishedOneMakesNoRecord) {
 }
 
 TEST_F(Seeds, ABaselineThatIsNotThereIsRefusedBeforeTraining) {
-  EXPECT_THROW(run_seeds({request(), {1, 2}, {"nowhere"}}, program_.execute(), quiet_), InputError);
+  EXPECT_THROW(run_seeds({request(), {1, 2}, {"nowhere"}}, program_.stages(), quiet_), InputError);
   EXPECT_TRUE(program_.calls.empty());
 }
 

@@ -49,7 +49,7 @@ TEST(Halving, KeepsTheLowestAndNeverANan) {
 
 TEST_F(Sweeps, FindTheBestAndMakeAWholeRunOfIt) {
   program_.loss = best_at_three;
-  const SweepResult result = run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2}, program_.execute(), quiet_);
+  const SweepResult result = run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2}, program_.stages(), quiet_);
   EXPECT_EQ(result.result["best"]["set"][0], "optim.matrix.lr=0.03");
   EXPECT_TRUE(fs::exists(fs::path(result.result["best"]["path"].get<std::string>()) / "report.html"));
   EXPECT_EQ(program_.count("train"), 4 + 2);
@@ -64,14 +64,14 @@ TEST_F(Sweeps, GiveEachRungItsShareOfTheBudget) {
     ++steps[recipe.train.steps];
     return best_at_three(recipe);
   };
-  run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2}, program_.execute(), quiet_);  // smoke has 40 steps
+  run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2}, program_.stages(), quiet_);  // smoke has 40 steps
   EXPECT_EQ(steps, (std::map<int64_t, int>{{20, 4}, {40, 2}}));
 }
 
 TEST_F(Sweeps, GoOnAfterAKill) {
   program_.loss = best_at_three;
   SweepRequest sweep{request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2};
-  const std::string want = run_sweep(sweep, program_.execute(), quiet_).text;
+  const std::string want = run_sweep(sweep, program_.stages(), quiet_).text;
   const size_t calls = program_.calls.size();
   for (size_t at = 0; at < calls; ++at) {
     fs::remove_all(folder_ / "run");
@@ -79,10 +79,10 @@ TEST_F(Sweeps, GoOnAfterAKill) {
     program.loss = best_at_three;
     program.kill_at = static_cast<int>(at);
     sweep.chain.resume = false;
-    EXPECT_THROW(run_sweep(sweep, program.execute(), quiet_), Killed);
-    EXPECT_THROW(run_sweep(sweep, program.execute(), quiet_), InputError);  // without --resume
+    EXPECT_THROW(run_sweep(sweep, program.stages(), quiet_), Killed);
+    EXPECT_THROW(run_sweep(sweep, program.stages(), quiet_), InputError);  // without --resume
     sweep.chain.resume = true;
-    EXPECT_EQ(run_sweep(sweep, program.execute(), quiet_).text, want);
+    EXPECT_EQ(run_sweep(sweep, program.stages(), quiet_).text, want);
     EXPECT_EQ(program.calls.size(), calls + 1);
   }
 }
@@ -92,24 +92,24 @@ TEST_F(Sweeps, ATrialThatBlowsUpIsAResult) {
     if (recipe.optim.matrix.lr > 0.015) throw WorkError("step 3: the loss is nan");
     return best_at_three(recipe);
   };
-  const SweepResult result = run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03"}, 2}, program_.execute(), quiet_);
+  const SweepResult result = run_sweep({request(), {"optim.matrix.lr=0.01,0.02,0.03"}, 2}, program_.stages(), quiet_);
   EXPECT_EQ(result.result["best"]["set"][0], "optim.matrix.lr=0.01");
   EXPECT_EQ(result.result["results"]["rung1/trial2"]["failed"], "step 3: the loss is nan");
-  EXPECT_THROW(run_sweep({request(), {"optim.matrix.lr=0.02,0.03"}, 2}, program_.execute(), quiet_), InputError);
+  EXPECT_THROW(run_sweep({request(), {"optim.matrix.lr=0.02,0.03"}, 2}, program_.stages(), quiet_), InputError);
 }
 
 TEST_F(Sweeps, ABadKeyOrValueIsRefusedBeforeAnyTraining) {
   for (const char* axis : {"optim.matrix.lrr=1,2", "optim.matrix.lr=0.01,fast"})
-    EXPECT_THROW(run_sweep({request(), {axis}, 2}, program_.execute(), quiet_), InputError) << axis;
+    EXPECT_THROW(run_sweep({request(), {axis}, 2}, program_.stages(), quiet_), InputError) << axis;
   EXPECT_TRUE(program_.calls.empty());
 }
 
 TEST_F(Sweeps, AnotherSweepIsNotGoneOnWith) {
   SweepRequest sweep{request(), {"optim.matrix.lr=0.01,0.02"}, 2};
-  run_sweep(sweep, program_.execute(), quiet_);
+  run_sweep(sweep, program_.stages(), quiet_);
   sweep.chain.resume = true;
   sweep.axes = {"optim.matrix.lr=0.01,0.05"};
-  EXPECT_THROW(run_sweep(sweep, program_.execute(), quiet_), InputError);
+  EXPECT_THROW(run_sweep(sweep, program_.stages(), quiet_), InputError);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-#include "app/calibration.h"
+#include "stages/calibration.h"
 
 #include <fmt/core.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "calibrate/calibrate.h"
@@ -11,7 +12,7 @@
 #include "score/eval_model.h"
 #include "train/loader_settings.h"
 
-namespace fairway::app {
+namespace fairway {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,10 +21,10 @@ constexpr int64_t kTrainBatches = 16;           // micro-batches, as the publish
 constexpr uint64_t kOnlineStream = 0x5eed0000;  // away from the training run's own order of data
 
 CalibrationProgress shown_on(ProgressLine& line) {
-  return [&line, begun = steady_seconds(), last = std::string()](const char* what, int64_t done, int64_t total) mutable {
-    if (last != what) last = what, begun = steady_seconds();
-    if (!line.due() || steady_seconds() - begun < 0.5) return;
-    const double left = (steady_seconds() - begun) * static_cast<double>(total - done) / static_cast<double>(done);
+  return [&line, begun = seconds_now(), last = std::string()](const char* what, int64_t done, int64_t total) mutable {
+    if (last != what) last = what, begun = seconds_now();
+    if (!line.due() || seconds_now() - begun < 0.5) return;
+    const double left = (seconds_now() - begun) * static_cast<double>(total - done) / static_cast<double>(done);
     line.show(fmt::format("{}: {}/{}  {} left", what, done, total, duration_text(left)));
   };
 }
@@ -129,14 +130,14 @@ double foresee_calibration(const Recipe& recipe, const ParamStore& weights, cons
                                {.looped = recipe.model.loop.count > 0},
                                *machine.executor,
                                *machine.executor,
-                               [&](const char*, int64_t, int64_t) { ends.push_back(steady_seconds()); },
+                               [&](const char*, int64_t, int64_t) { ends.push_back(seconds_now()); },
                                comm};
   std::vector<std::string> problems;  // of weights that were not trained: said when they are
-  const double begun = steady_seconds();
+  const double begun = seconds_now();
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
   calibrate_train(model, loader, kTrainBatches, problems, kTimed);
   gradient_moments(model, training_text(recipe, shards, moment_length(recipe)), moment_length(recipe));
-  const double timed = steady_seconds() - begun;
+  const double timed = seconds_now() - begun;
   const auto [first, end] = SharedHessians::part_of(comm, kTrainBatches);
   const int64_t left = end - first - kTimed;  // of this rank
   const double batch = left > 0 ? (ends[kTimed - 1] - ends[kTimed / 2 - 1]) / (kTimed / 2) : 0;
@@ -156,4 +157,4 @@ OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& 
   options.before_checkpoint = [this, path](int64_t step) { online_->save(path, step); };
 }
 
-}  // namespace fairway::app
+}  // namespace fairway

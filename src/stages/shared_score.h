@@ -4,7 +4,7 @@
 #include "comm/communicator.h"
 #include "score/evaluator.h"
 
-namespace fairway::app {
+namespace fairway {
 
 // Those who work on one run of an evaluator, for its context: all ranks, but for modes that break a rule rank 0 alone.
 Communicator& workers_of(const ScoreSettings& settings, Communicator& comm);
@@ -18,4 +18,4 @@ void score_on_ranks(Evaluator& evaluator, const ScoreSettings& settings, ScoreLe
 // Tokens and seconds of all ranks together. Collective.
 ScoreCost cost_of_ranks(const ScoreCost& mine, Communicator& comm);
 
-}  // namespace fairway::app
+}  // namespace fairway

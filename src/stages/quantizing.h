@@ -4,20 +4,14 @@
 #include <memory>
 #include <optional>
 
-#include "app/calibration.h"
+#include "stages/calibration.h"
+#include "stages/requests.h"
 #include "quant/quantize_model.h"
 
-namespace fairway::app {
+namespace fairway {
 
-struct QuantizingFlags {
-  std::string from, recipe, calibration, data, out;
-  std::vector<std::string> overrides;
-  int64_t tokens = 64 * 2048;
-};
-void add_quantizing_flags(CLI::App& command, QuantizingFlags& flags);
-
-// The run's recipe with the flags' changes.
-WeightSource open_quantizing(const QuantizingFlags& flags);
+// The run's recipe with the request's changes.
+WeightSource open_quantizing(const QuantizeRequest& request);
 
 // InputError when the shards' tokenizer is another one than the weights were trained with.
 struct QuantizingInput {
@@ -27,7 +21,7 @@ struct QuantizingInput {
   std::string tokenizer;  // identity by which an artifact remembers it; empty when neither weights nor data tell
   const HessianStore* found() const { return hessians ? &*hessians : nullptr; }
 };
-QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizingFlags& flags, Machine& machine,
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, Machine& machine,
                                    Communicator& comm, bool quiet);
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -1,11 +1,11 @@
-#include "app/tokenizer_check.h"
+#include "stages/tokenizer_check.h"
 
 #include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/output.h"
 
-namespace fairway::app {
+namespace fairway {
 namespace {
 
 [[noreturn]] void refuse_tokenizer(const TokenizerClaim& claim, const std::string& hash, const std::filesystem::path& file) {
@@ -41,4 +41,4 @@ void tell_notes(const std::vector<std::string>& notes, bool quiet) {
   for (const std::string& note : notes) print_err("note: " + note + "\n");
 }
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -1,16 +1,17 @@
-#include "app/validation.h"
+#include "stages/held_out.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "app/shared_score.h"
+#include "base/clock.h"
+#include "stages/shared_score.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "data/validation.h"
 
-namespace fairway::app {
+namespace fairway {
 namespace {
 
 void require_tokens_of(const data::HeldOutTokens& read, const std::filesystem::path& folder, const Recipe& recipe) {
@@ -76,12 +77,12 @@ Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const Sc
       if (line.due())
         line.show(fmt::format("validation {:.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total)));
     };
-    const double begun = steady_seconds();
+    const double begun = seconds_now();
     const auto evaluator = make_evaluator({recipe, {.looped = stage.looped}, load, {}}, settings, context);
     score_on_ranks(*evaluator, settings, ledger, progress, comm);
     const Score score = measure(ledger, held_out.target_bytes());
-    return Validation{score.loss(), score.bits_per_byte(), steady_seconds() - begun};
+    return Validation{score.loss(), score.bits_per_byte(), seconds_now() - begun};
   };
 }
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <optional>
 
-#include "app/tokenizer_check.h"
+#include "stages/tokenizer_check.h"
 #include "base/file_identity.h"
 #include "comm/communicator.h"
 #include "score/evaluator.h"
 #include "score/metric.h"
 #include "train/loop.h"
 
-namespace fairway::app {
+namespace fairway {
 
 struct HeldOut {
   std::vector<uint16_t> tokens;
@@ -36,4 +36,4 @@ void require_one_window(int64_t tokens, int64_t length, const std::string& folde
 Validator make_validator(const Recipe& recipe, const HeldOut& data, const ScoreContext& context, Communicator& comm,
                          bool quiet);
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -4,7 +4,7 @@
 #include "data/folder_tokenizer.h"
 #include "params/safetensors.h"
 
-namespace fairway::app {
+namespace fairway {
 
 struct TokenizerClaim {
   std::string hash;  // as Tokenizer::answers_to() takes it; empty: the file does not tell
@@ -19,4 +19,4 @@ void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folde
 
 void tell_notes(const std::vector<std::string>& notes, bool quiet);  // to standard error
 
-}  // namespace fairway::app
+}  // namespace fairway

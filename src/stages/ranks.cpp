@@ -1,4 +1,4 @@
-#include "app/ranks.h"
+#include "stages/ranks.h"
 
 #include <fmt/core.h>
 #include <sched.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "ops/cuda/device.h"
 
-namespace fairway::app {
+namespace fairway {
 namespace {
 
 // The ranks of a machine share its cores; a launcher may have bound this one to fewer.
@@ -19,10 +19,10 @@ int threads_of_rank(const Communicator& comm) {
   return std::max(1, std::min(allowed, hardware_threads() / comm.local_size()));
 }
 
-Communicator& communicator_for(const CommonFlags& flags, Carrier carrier) {
-  const Backend backend = parse_backend(flags.backend);
+Communicator& communicator_for(const Compute& compute, Carrier carrier) {
+  const Backend backend = parse_backend(compute.backend);
   if (backend == Backend::cpu || backend == Backend::ref) {
-    if (carrier == Carrier::nccl) throw InputError(fmt::format("--comm nccl: --backend {} has no device", flags.backend));
+    if (carrier == Carrier::nccl) throw InputError(fmt::format("--comm nccl: --backend {} has no device", compute.backend));
     return world();
   }
   cuda::use_device(find_launch().local_rank);
@@ -31,14 +31,11 @@ Communicator& communicator_for(const CommonFlags& flags, Carrier carrier) {
 
 }  // namespace
 
-Communicator& meet_ranks(CommonFlags& flags, const std::string& carrier) {
-  Communicator& comm = communicator_for(flags, parse_carrier(carrier));
-  if (comm.size() > 1 && flags.threads == 0) flags.threads = threads_of_rank(comm);
-  if (!comm.root()) {
-    flags.quiet = true;
-    flags.json = false;
-  }
+Communicator& meet_ranks(Compute& compute, const std::string& carrier) {
+  Communicator& comm = communicator_for(compute, parse_carrier(carrier));
+  if (comm.size() > 1 && compute.threads == 0) compute.threads = threads_of_rank(comm);
+  if (!comm.root()) compute.quiet = true;
   return comm;
 }
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "app/command.h"
-#include "app/weights.h"
+#include "stages/machine.h"
+#include "stages/weights.h"
 #include "calibrate/online.h"
 #include "quant/tensor_moments.h"
 #include "train/loop.h"
 
-namespace fairway::app {
+namespace fairway {
 
 struct CalibrationRequest {
   const WeightSource& source;
@@ -47,4 +47,4 @@ class OnlineBesideTraining {
   std::unique_ptr<OnlineCalibration> online_;
 };
 
-}  // namespace fairway::app
+}  // namespace fairway

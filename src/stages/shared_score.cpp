@@ -1,10 +1,10 @@
-#include "app/shared_score.h"
+#include "stages/shared_score.h"
 
 #include <array>
 
 #include "score/merge_shares.h"
 
-namespace fairway::app {
+namespace fairway {
 
 void score_on_ranks(Evaluator& evaluator, const ScoreSettings& settings, ScoreLedger& ledger, const ScoreProgress& progress,
                     Communicator& comm) {
@@ -30,4 +30,4 @@ ScoreCost cost_of_ranks(const ScoreCost& mine, Communicator& comm) {
   return {{static_cast<int64_t>(sums[0]), sums[1]}, {static_cast<int64_t>(sums[2]), sums[3]}};
 }
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -10,7 +10,7 @@
 #include "quant/quantized_model.h"
 #include "recipe/recipe.h"
 
-namespace fairway::app {
+namespace fairway {
 
 struct WeightSource {
   Recipe recipe;
@@ -28,4 +28,4 @@ Recipe artifact_recipe(const QuantizedModel& model);
 // Said before any work, and as the user's to mend: InputError when --out cannot become a file.
 void require_place_for_file(const std::filesystem::path& out);
 
-}  // namespace fairway::app
+}  // namespace fairway

@@ -1,0 +1,70 @@
+#include "app/scoring_flags.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fairway::app {
+
+ScoreMode parse_mode(const std::string& name) {
+  const auto& names = EnumNames<ScoreMode>::names;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<ScoreMode>(found - names.begin());
+  std::string all;
+  for (const std::string_view mode : names) all += (all.empty() ? "" : ", ") + std::string(mode);
+  throw InputError("--mode " + name + ": expected one of " + all);
+}
+
+void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& request, bool required) {
+  command.add_option("FILE", request->from, "a run folder, an artifact, or a .safetensors file with --recipe")
+      ->required(required);
+  command.add_option("--data", request->data, "folder with validation shards and tokenizer.model")->required(required);
+  command.add_option("--recipe", request->recipe, "the recipe of a lone weight file");
+  command.add_option("--set", request->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");
+  command.add_option_function<std::string>(
+      "--mode", [request](const std::string& name) { request->mode = parse_mode(name); },
+      "plain, sliding, slot, ttt, lora-ttt, ngram; slot-published and ngram-published break the rules "
+      "(default: the recipe's)");
+  command.add_option("--stride", request->stride, "targets of a window (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--context", request->context, "window length (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--tokens", request->tokens, "only the first so many")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command.add_flag("--documents", request->documents, "attention stays inside documents");
+  command.add_flag("--all-targets", request->all_targets, "score the last partial window too");
+}
+
+nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run) {
+  const Score& score = run.score;
+  nlohmann::ordered_json out{{"mode", name_of(settings.score.mode)},
+                             {"val_loss", score.loss()},
+                             {"val_bpb", score.bits_per_byte()},
+                             {"tokens", score.tokens},
+                             {"bytes", score.bytes},
+                             {"seconds", score.seconds},
+                             {"legal", is_legal(settings)},
+                             {"packed", scoring.source.packed},
+                             {"whole", scoring.whole},
+                             {"text", scoring.text},
+                             {"tokenizer", scoring.held_out.tokenizer.identity()},
+                             {"context", settings.score.context},
+                             {"documents", settings.score.documents}};
+  if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;
+  const auto add = [&](const char* name, const ScoreCost::Part& part) {
+    if (part.tokens > 0) out[name] = {{"tokens", part.tokens}, {"seconds", part.seconds}};
+  };
+  add("forward", run.cost.forward);
+  add("learning", run.cost.learning);
+  if (!scoring.held_out.notes.empty()) out["notes"] = scoring.held_out.notes;
+  return out;
+}
+
+std::string score_text(const Scoring& scoring, const ScoreSettings& settings, const Score& score) {
+  return fmt::format("{}{}: {:.4f} nats per token, {:.4f} bits per byte over {} tokens ({} bytes) in {:.1f} s{}{}\n",
+                     name_of(settings.score.mode), settings.score.documents ? " inside documents" : "", score.loss(),
+                     score.bits_per_byte(), score.tokens, score.bytes, score.seconds,
+                     scoring.source.packed ? "" : "  (weights as trained, not an artifact)",
+                     is_legal(settings) ? "" : "  (legal: false)");
+}
+
+}  // namespace fairway::app

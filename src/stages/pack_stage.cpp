@@ -1,0 +1,61 @@
+#include "stages/pack_stage.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/progress_line.h"
+#include "score/eval_model.h"
+#include "stages/quantizing.h"
+
+namespace fairway {
+namespace {
+
+std::string artifact_path(const PackRequest& request, const WeightSource& source) {
+  if (!request.out.empty()) return request.out;
+  if (source.folder.empty()) throw InputError("--out: a lone weight file needs the name of the artifact");
+  return (source.folder / "model.fwy").string();
+}
+
+}  // namespace
+
+Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute& compute, Communicator& comm) {
+  const WeightSource source = open_quantizing(request);
+  Packed packed{.path = artifact_path(request, source),
+                .folder = source.folder,
+                .budget = request.budget > 0 ? request.budget : kChallengeBytes - std::min(code_bytes, kChallengeBytes - 1),
+                .calibration = source.recipe.quant.calibration};
+  require_place_for_file(packed.path);
+  if (comm.root()) packed.locks.push_back(WriterLock::of_file(packed.path));
+  if (comm.root() && !source.folder.empty()) packed.locks.push_back(WriterLock::of_folder(source.folder));
+  const CodecChoice codec = codec_choice(request.codec);
+  Machine machine(compute);
+  ProgressLine line(compute.quiet);
+  const QuantizingInput input = prepare_quantizing(source, request, machine, comm, compute.quiet);
+  const Stopwatch watch;
+  double moment_seconds = 0;  // part of calibration: of training data they count as training
+  const auto moments = [&] {
+    const Stopwatch asked;
+    TensorMoments made =
+        make_moments({source, input.weights, packed.calibration, request.data, request.tokens}, machine, comm, compute.quiet);
+    moment_seconds += asked.seconds();
+    return made;
+  };
+  packed.fitted = fit_model({.weights = input.weights,
+                             .recipe = source.recipe,
+                             .hessians = input.found(),
+                             .site = *machine.executor,
+                             .looped = stored_looped(source.weights, source.recipe),
+                             .tokenizer = input.tokenizer,
+                             .budget = packed.budget,
+                             .codec = codec,
+                             .as_published = request.as_published,
+                             .say = [&](const std::string& what) { line.say(what); },
+                             .moments = moments,
+                             .comm = comm});
+  for (const std::string& fallback : packed.fitted.report.fallbacks()) line.say(fallback);
+  packed.calibration_seconds = input.calibration_seconds + moment_seconds;
+  packed.fit_seconds = watch.seconds() - moment_seconds;
+  if (comm.root()) save_artifact(packed.path, packed.fitted.bytes);  // the others have the same bytes
+  return packed;
+}
+
+}  // namespace fairway

@@ -1,0 +1,60 @@
+#include "stages/quantizing.h"
+
+#include <fmt/core.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "score/eval_model.h"
+#include "stages/tokenizer_check.h"
+
+namespace fairway {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The data's tokenizer is checked whether calibration will read shards or not: its hash goes into the artifact.
+std::string checked_tokenizer(const WeightSource& source, const QuantizeRequest& request, std::vector<std::string>& notes) {
+  const TokenizerClaim claim = tokenizer_claim(source.weights);
+  std::vector<fs::path> places;
+  if (!request.data.empty()) places.emplace_back(request.data);
+  if (!source.folder.empty()) places.insert(places.end(), {source.folder / "data", source.folder});
+  for (const fs::path& place : places) {
+    const bool there = fs::exists(place / "tokenizer.model") || fs::exists(place / "manifest.json");
+    if (!there && place != fs::path(request.data)) continue;
+    data::FolderTokenizer beside = data::open_tokenizer(place);
+    require_tokenizer(claim, beside);
+    notes = beside.notes;
+    if (!beside.identity.empty()) return beside.identity;
+  }
+  return claim.hash;
+}
+
+}  // namespace
+
+WeightSource open_quantizing(const QuantizeRequest& request) {
+  std::vector<std::string> overrides = request.overrides;
+  if (request.calibration) overrides.push_back(fmt::format("quant.calibration=\"{}\"", name_of(*request.calibration)));
+  WeightSource source = open_weights(request.from, request.recipe, overrides);
+  if (source.folder.empty() && source.recipe.quant.calibration != Calibration::self && request.data.empty())
+    throw InputError(request.from +
+                     ": a lone weight file has no data or Hessians of its run; use --calibration self or --data");
+  return source;
+}
+
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, Machine& machine,
+                                   Communicator& comm, bool quiet) {
+  QuantizingInput input{.weights = ParamStore(parameter_table(source.recipe), ParamStore::Gradients::none)};
+  std::vector<std::string> notes;
+  input.tokenizer = checked_tokenizer(source, request, notes);
+  load_weights(input.weights, source.weights);
+  const QuantRecipe& quant = source.recipe.quant;
+  const double begun = seconds_now();
+  if (wants_hessians(quant) || request.calibration)
+    input.hessians =
+        make_hessians({source, input.weights, quant.calibration, request.data, request.tokens}, machine, comm, quiet);
+  input.calibration_seconds = seconds_now() - begun;
+  tell_notes(notes, quiet || !comm.root());
+  return input;
+}
+
+}  // namespace fairway

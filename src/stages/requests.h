@@ -1,0 +1,44 @@
+// What the stages of a run are asked for, as plain values.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "recipe/recipe.h"
+
+namespace fairway {
+
+struct TrainRequest {
+  Recipe recipe;
+  std::filesystem::path data, out;
+  bool resume = false;
+  std::string profile;  // file for a timeline of a few steps; empty: none
+  double started = 0;   // when the work began, on seconds_now()'s clock
+};
+
+struct QuantizeRequest {
+  std::string from;    // a run folder, or a .safetensors file with `recipe`
+  std::string recipe;  // of a lone weight file
+  std::vector<std::string> overrides;
+  std::optional<Calibration> calibration;  // nothing: the recipe's
+  std::string data;                        // shards of the calibration; empty: RUN/data
+  std::string out;
+  int64_t tokens = 64 * 2048;  // of Calibration::self
+};
+
+struct PackRequest : QuantizeRequest {
+  std::string codec = "rans";
+  uint64_t budget = 0;  // 0: what the code leaves of the challenge's limit
+  bool as_published = false;
+};
+
+struct ScoreRequest {
+  std::string from, data, recipe;
+  std::vector<std::string> overrides;  // of [score]
+  std::optional<ScoreMode> mode;       // nothing: the recipe's; so are lengths of 0
+  int64_t stride = 0, context = 0;
+  int64_t tokens = 0;  // only the first so many; 0: all
+  bool documents = false, all_targets = false;
+};
+
+}  // namespace fairway

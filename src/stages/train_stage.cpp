@@ -1,0 +1,68 @@
+#include "stages/train_stage.h"
+
+#include "artifact/forecast.h"
+#include "base/error.h"
+#include "ops/cpu/peak.h"
+#include "ops/cuda/device.h"
+#include "stages/calibration.h"
+#include "stages/held_out.h"
+#include "train/loader_settings.h"
+
+namespace fairway {
+namespace {
+
+// Rank 0 owns the folder; the others begin once it has taken it.
+std::unique_ptr<RunFolder> open_folder(const TrainRequest& request, Communicator& comm) {
+  auto folder =
+      comm.root() ? std::make_unique<RunFolder>(request.out, request.recipe, request.resume) : std::make_unique<RunFolder>();
+  comm.barrier();
+  return folder;
+}
+
+std::function<double()> peak_of(Machine& machine) {  // a device's speed of light is not the CPU's
+  if (machine.executor->backend() == Backend::cpu) return [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
+  if (machine.executor->backend() == Backend::cuda) return [] { return cuda::kPeakFlops * 1e-9; };
+  return {};
+}
+
+}  // namespace
+
+TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Communicator& comm) {
+  const Recipe& recipe = request.recipe;
+  if (!request.profile.empty()) require_place_for_file(request.profile);
+  emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
+  const data::ShardSet shards = data::ShardSet::open_train(request.data);
+  const data::FolderTokenizer tokenizer = data::open_tokenizer(request.data);
+  const std::optional<HeldOut> held_out = open_held_out(request.data, recipe);
+  if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, request.data.string());
+  data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
+  const auto folder = open_folder(request, comm);
+  Machine machine(compute);
+  Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor, comm);
+  TrainOptions options{.resume = request.resume,
+                       .quiet = compute.quiet,
+                       .seed = static_cast<uint64_t>(recipe.train.seed),
+                       .started = request.started,
+                       .tokenizer = tokenizer.identity,
+                       .tokenizer_told_by = tokenizer.file.string(),
+                       .profile = request.profile};
+  options.measure_peak = peak_of(machine);
+  if (held_out)
+    options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, compute.quiet);
+  SizeForecast forecast(recipe, *machine.executor);
+  options.forecast_bytes = [&](const Tensor& weights) {
+    try {
+      return static_cast<double>(forecast.bytes(weights));
+    } catch (const InputError&) {  // weights that no grid takes have no size; what is wrong with them is the loop's to say
+      return 0.0;
+    }
+  };
+  options.counted_after = [&] { return foresee_calibration(recipe, trainer.params(), shards, machine, comm); };
+  std::optional<OnlineBesideTraining> online;
+  if (comm.root()) online.emplace(recipe, trainer, shards, *folder, machine, options);  // the others wait for it
+  const TrainSummary summary = train(recipe, trainer, loader, *folder, machine.queue.pool(), options);
+  tell_notes(tokenizer.notes, compute.quiet || !comm.root());
+  return summary;
+}
+
+}  // namespace fairway
