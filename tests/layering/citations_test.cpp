@@ -1,6 +1,7 @@
 // Every section that a comment or a page cites exists in docs/spec. docs/spec/README.md has the forms of a citation.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -76,7 +77,7 @@ std::string end_of_range(const std::string& from, const std::string& to) {
 
 std::vector<Citation> citations_in(const std::string& text) {
   static const std::regex form(
-      R"((scoring|record|levers|checkpoint|command)?\s*\b[Ss]pec\b|([\w-]+\.md)\b|(?:§+|\b(?=A\.\d))((?:A|\d+)(?:\.\d+)*[a-z]?)\b(?:(?:–|-)(?:§|A\.)?(\d+(?:\.\d+)*))?(?: step (\d+))?)");
+      R"(([Ss]coring|[Rr]ecord|[Ll]evers|[Cc]heckpoint|[Cc]ommand)?\s*\b[Ss]pec\b|([\w-]+\.md)\b|(?:§+|\b(?=A\.\d))((?:A|\d+)(?:\.\d+)*[a-z]?)\b(?:(?:–|-)(?:§|A\.)?(\d+(?:\.\d+)*))?(?: step (\d+))?)");
   std::string file = kUnnamed;
   std::vector<Citation> found;
   for (std::sregex_iterator match(text.begin(), text.end(), form), end; match != end; ++match) {
@@ -85,7 +86,8 @@ std::vector<Citation> citations_in(const std::string& text) {
     if (section.empty() && m[2].matched) {
       for (const auto& [name, of] : kFileOfName) file = m[2] == of ? of : file;
     } else if (section.empty()) {
-      const std::string name = m[1].matched ? m[1].str() + " spec" : "spec";
+      std::string name = m[1].matched ? m[1].str() + " spec" : "spec";
+      name[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(name[0])));  // it may begin a sentence
       for (const auto& [known, of] : kFileOfName) file = name == known ? of : file;
     } else {
       found.push_back({file, section});
@@ -111,7 +113,7 @@ TEST(Citations, FormsAreUnderstood) {
   EXPECT_EQ(citations_in("(spec §11.3; scoring spec §4.3b) and §4.12b"),
             (C{{model, "11.3"}, {scoring, "4.3b"}, {scoring, "4.12b"}}));
   EXPECT_EQ(citations_in("spec §8.1.4–6, A.2"), (C{{model, "8.1.4"}, {model, "8.1.6"}, {model, "A.2"}}));
-  EXPECT_EQ(citations_in("scoring spec §1.2-1.3, §4.5 step 5"),
+  EXPECT_EQ(citations_in("Scoring spec §1.2-1.3, §4.5 step 5"),
             (C{{scoring, "1.2"}, {scoring, "1.3"}, {scoring, "4.5"}, {scoring, "4.5.5"}}));
   EXPECT_EQ(citations_in("spec §4, A.1–A.4"), (C{{model, "4"}, {model, "A.1"}, {model, "A.4"}}));
   EXPECT_EQ(citations_in("record spec §7.4; levers.md §2"), (C{{"record-2135.md", "7.4"}, {"levers.md", "2"}}));
