@@ -5,13 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+
 namespace fairway {
 namespace {
 
 TEST(Timeline, RecordsRangesOnlyWhileAskedTo) {
   { const TimelineRange unseen("before"); }
   Timeline::record(true);
-  const double origin = Timeline::now();
+  const double origin = seconds_now();
   { const TimelineRange range("a \"quoted\" name"); }
   Timeline::active()->add("exchange", Lane::network, origin + 1, origin + 1.5);
   Timeline::active()->before_reading([&](Timeline& to) { to.add("kernel", Lane::device, origin + 2, origin + 2.25); });
