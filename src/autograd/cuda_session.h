@@ -22,7 +22,8 @@ struct Ops {
 
 // What the sessions of one executor share.
 struct Workshop {
-  Workshop(Backend b, ThreadPool& pool) : backend(b), context(pool), run_call(context), copies(context) {}
+  Workshop(Backend chosen, ThreadPool& threads)
+      : backend(chosen), context(threads), run_call(context), copies(context) {}
   Backend backend;
   Context context;
   CallRunner<Ops> run_call;
