@@ -10,7 +10,8 @@ struct DrawTokens {
   static constexpr std::string_view name = "draw_tokens";
   static constexpr bool differentiable = false;
   double temperature = 1;  // 0: always the likeliest, of equal ones the first
-  double cap = 0;          // where a device keeps logits in halves they are those before the softcap (ops/cuda/loss.cu)
+  double cap =
+      0;  // where a device keeps logits in halves they are those before the softcap (ops/cuda/softcap_cross_entropy.cu)
   template <class T>
   struct InOf {
     T logits;    // (B, V) of the tokens at `position`

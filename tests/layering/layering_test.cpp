@@ -1,5 +1,5 @@
 // Which folder of src/ may include which (docs/architecture.md), which library headers may appear where, and how long
-// a file may be. The check itself is tested on small made-up files first.
+// a file may be; and where the files of an op are. The check itself is tested on small made-up files first.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "ops/all_ops.h"
 
 namespace fairway {
 namespace {
@@ -221,6 +223,21 @@ TEST(Layering, NoFileIsTooLong) {
       EXPECT_LE(lines, kMaxLines) << path;
     }
   }
+}
+
+// An op's name gives its paths: what it is, its shape rule, and one file in each backend.
+TEST(Layering, AnOpsNameGivesItsPaths) {
+  std::vector<std::string> names;
+#define FAIRWAY_OP(Op) names.emplace_back(Op::name);
+#define FAIRWAY_PLAIN_OP(Op) FAIRWAY_OP(Op)
+#include "ops/ops.def"
+#undef FAIRWAY_OP
+#undef FAIRWAY_PLAIN_OP
+  EXPECT_GT(names.size(), 30U);
+  for (const std::string& name : names)
+    for (const std::string& file :
+         {name + ".h", name + ".cpp", "ref/" + name + ".cpp", "cpu/" + name + ".cpp", "cuda/" + name + ".cu"})
+      EXPECT_TRUE(std::filesystem::exists(kRoot / "src/ops" / file)) << "src/ops/" << file << " is missing";
 }
 
 }  // namespace

@@ -81,4 +81,11 @@ void scaled_weight_gradients(Queue& queue, const ScaledWeight& args) {
   });
 }
 
+Epilogue residual_epilogue(const Tensor& x, const Tensor& scale, int64_t columns) {
+  return {.kind = EpilogueKind::scale_residual,
+          .scale = scale.as<float>(),
+          .other = x ? x.as<float>() : nullptr,
+          .ld_other = columns};
+}
+
 }  // namespace fairway::cpu

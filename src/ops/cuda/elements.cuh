@@ -134,6 +134,7 @@ inline int blocks_for(Context& context, int64_t items, int per_block = kThreads)
 
 __device__ inline int lane_id() { return static_cast<int>(threadIdx.x) % 32; }
 __device__ inline int warp_id() { return static_cast<int>(threadIdx.x) / 32; }
+__device__ inline int64_t warp_index() { return static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); }
 
 // Σ over L neighbouring lanes, the same order everywhere; every lane of the group gets it.
 template <int L>

@@ -4,7 +4,7 @@
 
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
-#include "ops/cuda/small.h"
+#include "ops/cuda/scaled_weights.h"
 
 namespace fairway::cuda {
 namespace {

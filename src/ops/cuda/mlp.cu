@@ -3,7 +3,7 @@
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/mlp_fused.h"
-#include "ops/cuda/project.h"
+#include "ops/cuda/scaled_weights.h"
 
 namespace fairway::cuda {
 namespace {

@@ -1,0 +1,7 @@
+#include "ops/fill.h"
+
+namespace fairway {
+
+OpPlan Fill::plan(const In&) const { return {}; }
+
+}  // namespace fairway

@@ -1,0 +1,22 @@
+#include "ops/gptq_block.h"
+
+#include "ops/plan_rules.h"
+
+namespace fairway {
+
+OpPlan GptqBlock::plan(const In& in) const {
+  require(in.work.spec.shape.rank == 2, name, "work must be (R, C) but is " + in.work.spec.shape.text());
+  const int64_t rows = in.work.dim(0), columns = in.work.dim(1);
+  require(begin >= 0 && begin < end && end <= columns, name,
+          "the block [" + std::to_string(begin) + ", " + std::to_string(end) + ") must lie in " + in.work.spec.shape.text());
+  require(levels > 0 && levels <= 127, name, "levels must be 1 to 127");
+  require_square(in.factor, columns, name, "factor");
+  require(in.scale.numel() == rows, name, "scale must have one element per row");
+  require(in.error.spec.shape.rank == 2 && in.error.dim(0) == rows && in.error.dim(1) >= end - begin, name,
+          "error must be (R, at least the block) but is " + in.error.spec.shape.text());
+  require_doubles(in.loss, rows, name, "loss");
+  const auto r = static_cast<double>(rows), block = static_cast<double>(end - begin);
+  return {.flops = r * block * (block + 2 * static_cast<double>(columns - end))};
+}
+
+}  // namespace fairway
