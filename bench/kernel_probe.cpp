@@ -54,13 +54,13 @@ struct Buffers {
   std::byte* gemm_scratch;
 };
 
-void add_gemm(std::vector<Probe>& probes, ThreadPool& pool, Buffers& buffers, GemmLayout layout, int64_t m, int64_t n,
+void add_gemm(std::vector<Probe>& probes, ThreadPool& pool, Buffers& buffers, ProductLayout layout, int64_t m, int64_t n,
               int64_t k) {
   GemmArgs g;
   g.layout = layout;
   g.m = m, g.n = n, g.k = k;
-  g.a = buffers.a, g.lda = layout == GemmLayout::tn ? m : k;
-  g.b = buffers.b, g.ldb = layout == GemmLayout::nt ? k : n;
+  g.a = buffers.a, g.lda = layout == ProductLayout::tn ? m : k;
+  g.b = buffers.b, g.ldb = layout == ProductLayout::nt ? k : n;
   g.c = buffers.c, g.ldc = n;
   const char* names[] = {"NT", "NN", "TN"};
   char name[64];
@@ -94,13 +94,13 @@ int main(int argc, char** argv) {
   using Sizes = std::array<int64_t, 3>;
   if (std::strcmp(what, "flash") != 0) {
     for (auto [m, n, k] : {Sizes{4096, 1536, 512}, {4096, 512, 1536}, {4096, 512, 512}, {2048, 256, 256}, {2048, 768, 256}}) {
-      add_gemm(probes, pool, buffers, GemmLayout::nt, m, n, k);
-      add_gemm(probes, pool, buffers, GemmLayout::nn, m, n, k);
+      add_gemm(probes, pool, buffers, ProductLayout::nt, m, n, k);
+      add_gemm(probes, pool, buffers, ProductLayout::nn, m, n, k);
     }
     for (auto [m, n, k] : {Sizes{1536, 512, 4096}, {512, 512, 4096}, {256, 768, 2048}, {256, 256, 2048}}) {
-      add_gemm(probes, pool, buffers, GemmLayout::tn, m, n, k);
+      add_gemm(probes, pool, buffers, ProductLayout::tn, m, n, k);
     }
-    add_gemm(probes, pool, buffers, GemmLayout::nt, 512, 512, 512);
+    add_gemm(probes, pool, buffers, ProductLayout::nt, 512, 512, 512);
   }
   if (std::strcmp(what, "gemm") != 0) {
     for (auto [batch, time] : {std::array<int64_t, 2>{2, 2048}, {8, 512}, {16, 256}}) {

@@ -110,9 +110,9 @@ struct Sizes {
     cudaDeviceSynchronize();  // arrays are cleared on another stream
     transpose<<<512, 256, 0, lab.context.stream()>>>(kSum, N, pointer<bf16>(down.tensor), pointer<bf16>(down_t.tensor));
     Scratch scratch(&lab.queue);
-    multiply(scratch, Layout::nt, m.tensor, weight.tensor, product.tensor);
-    multiply(scratch, Layout::nt, m.tensor, weight.tensor, pre.tensor);
-    multiply(scratch, Layout::nn, g.tensor, down.tensor, gradient.tensor);
+    multiply(scratch, ProductLayout::nt, m.tensor, weight.tensor, product.tensor);
+    multiply(scratch, ProductLayout::nt, m.tensor, weight.tensor, pre.tensor);
+    multiply(scratch, ProductLayout::nn, g.tensor, down.tensor, gradient.tensor);
     lab.context.wait();
   }
   void check_result(const char* name, Kind kind, const lab::Array& of, const lab::Array* beside, const lab::Array& have) {
@@ -181,14 +181,14 @@ void add_variant(Sizes& s, std::vector<Variant>& all) {
 }
 
 void add_library(Sizes& s, std::vector<Variant>& all) {
-  const auto add = [&](const char* name, Layout layout, const lab::Array& a, const lab::Array& b) {
+  const auto add = [&](const char* name, ProductLayout layout, const lab::Array& a, const lab::Array& b) {
     all.push_back({name, [&s, layout, &a, &b] {
                      Scratch scratch(&s.lab.queue);
                      multiply(scratch, layout, a.tensor, b.tensor, s.out.tensor);
                    }});
   };
-  add("cuBLASLt up", Layout::nt, s.m, s.weight);
-  add("cuBLASLt gradient", Layout::nn, s.g, s.down);
+  add("cuBLASLt up", ProductLayout::nt, s.m, s.weight);
+  add("cuBLASLt gradient", ProductLayout::nn, s.g, s.down);
 }
 
 // In turns, since the card's clock depends on what ran before.

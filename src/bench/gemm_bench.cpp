@@ -21,28 +21,21 @@ constexpr int kLeastSamples = 5;
 
 struct Case {
   const char* name;
-  cpu::GemmLayout layout;
+  ProductLayout layout;
   int64_t m, n, k;
 };
 constexpr Case kCases[] = {
-    {"nt", cpu::GemmLayout::nt, 4096, 1536, 512}, {"nn", cpu::GemmLayout::nn, 4096, 512, 1536},
-    {"tn", cpu::GemmLayout::tn, 1536, 512, 4096}, {"nt", cpu::GemmLayout::nt, 4096, 512, 512},
-    {"tn", cpu::GemmLayout::tn, 512, 512, 4096},  {"nt", cpu::GemmLayout::nt, 2048, 768, 256},
-    {"nn", cpu::GemmLayout::nn, 2048, 256, 768},  {"tn", cpu::GemmLayout::tn, 768, 256, 2048},
+    {"nt", ProductLayout::nt, 4096, 1536, 512}, {"nn", ProductLayout::nn, 4096, 512, 1536},
+    {"tn", ProductLayout::tn, 1536, 512, 4096}, {"nt", ProductLayout::nt, 4096, 512, 512},
+    {"tn", ProductLayout::tn, 512, 512, 4096},  {"nt", ProductLayout::nt, 2048, 768, 256},
+    {"nn", ProductLayout::nn, 2048, 256, 768},  {"tn", ProductLayout::tn, 768, 256, 2048},
 };
 // Products of pr1105: MLP, attention projections, head.
 constexpr Case kDeviceCases[] = {
-    {"nt", cpu::GemmLayout::nt, 32768, 1792, 512}, {"nn", cpu::GemmLayout::nn, 32768, 512, 1792},
-    {"tn", cpu::GemmLayout::tn, 1792, 512, 32768}, {"nt", cpu::GemmLayout::nt, 32768, 1024, 512},
-    {"nn", cpu::GemmLayout::nn, 32768, 512, 1024}, {"tn", cpu::GemmLayout::tn, 1024, 512, 32768},
+    {"nt", ProductLayout::nt, 32768, 1792, 512}, {"nn", ProductLayout::nn, 32768, 512, 1792},
+    {"tn", ProductLayout::tn, 1792, 512, 32768}, {"nt", ProductLayout::nt, 32768, 1024, 512},
+    {"nn", ProductLayout::nn, 32768, 512, 1024}, {"tn", ProductLayout::tn, 1024, 512, 32768},
 };
-
-cuda::ProductLayout device_layout(cpu::GemmLayout layout) {
-  using cuda::ProductLayout;
-  return layout == cpu::GemmLayout::nt   ? ProductLayout::nt
-         : layout == cpu::GemmLayout::nn ? ProductLayout::nn
-                                         : ProductLayout::tn;
-}
 
 // Multiples of 1/128, which bf16 holds exactly: what is checked is the product, not the rounding of its inputs.
 void fill_exact(Rng& rng, std::span<float> values) {
@@ -57,8 +50,8 @@ double sampled_error(const Case& c, const float* a, const float* b, const float*
                j = static_cast<int64_t>(rng.below(static_cast<uint64_t>(c.n)));
     double sum = 0, scale = 0;
     for (int64_t k = 0; k < c.k; ++k) {
-      const double x = static_cast<double>(a[c.layout == cpu::GemmLayout::tn ? k * c.m + i : i * c.k + k]);
-      const double y = static_cast<double>(b[c.layout == cpu::GemmLayout::nt ? j * c.k + k : k * c.n + j]);
+      const double x = static_cast<double>(a[c.layout == ProductLayout::tn ? k * c.m + i : i * c.k + k]);
+      const double y = static_cast<double>(b[c.layout == ProductLayout::nt ? j * c.k + k : k * c.n + j]);
       sum += x * y;
       scale += std::abs(x * y);
     }
@@ -111,9 +104,9 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
                              .n = c.n,
                              .k = c.k,
                              .a = a,
-                             .lda = c.layout == cpu::GemmLayout::tn ? c.m : c.k,
+                             .lda = c.layout == ProductLayout::tn ? c.m : c.k,
                              .b = b,
-                             .ldb = c.layout == cpu::GemmLayout::nt ? c.k : c.n,
+                             .ldb = c.layout == ProductLayout::nt ? c.k : c.n,
                              .c = out,
                              .ldc = c.n};
     cpu::gemm(pool, args, workspace);
@@ -135,15 +128,9 @@ std::vector<GemmLine> bench_device_gemm(bool bf16, double seconds_each) {
     fill_exact(rng, a);
     fill_exact(rng, b);
     // Activations and their gradients are bf16, gradients of weights are float.
-    const bool rounded = bf16 && c.layout != cpu::GemmLayout::tn;
-    const cuda::ProductRequest request{.layout = device_layout(c.layout),
-                                       .m = c.m,
-                                       .n = c.n,
-                                       .k = c.k,
-                                       .bf16_in = bf16,
-                                       .bf16_out = rounded,
-                                       .a = a.data(),
-                                       .b = b.data()};
+    const bool rounded = bf16 && c.layout != ProductLayout::tn;
+    const cuda::ProductRequest request{
+        .layout = c.layout, .m = c.m, .n = c.n, .k = c.k, .bf16_in = bf16, .bf16_out = rounded, .a = a.data(), .b = b.data()};
     const cuda::TimedProduct timed = cuda::time_product(request, seconds_each, kLeastSamples);
     GemmLine line{.layout = c.name, .m = c.m, .n = c.n, .k = c.k, .peak = peak};
     line.error = sampled_error(c, a.data(), b.data(), timed.result.data());

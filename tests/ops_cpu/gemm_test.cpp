@@ -17,7 +17,7 @@ struct Shape {
 };
 
 struct Case {
-  GemmLayout layout = GemmLayout::nt;
+  ProductLayout layout = ProductLayout::nt;
   Shape shape{};
   int64_t pad = 0;     // added to every leading dimension
   int64_t offset = 0;  // floats that every operand is pushed off its alignment
@@ -32,11 +32,11 @@ struct Case {
 struct Problem {
   explicit Problem(const Case& c)
       : setup(c),
-        lda((c.layout == GemmLayout::tn ? c.shape.m : c.shape.k) + c.pad),
-        ldb((c.layout == GemmLayout::nt ? c.shape.k : c.shape.n) + c.pad),
+        lda((c.layout == ProductLayout::tn ? c.shape.m : c.shape.k) + c.pad),
+        ldb((c.layout == ProductLayout::nt ? c.shape.k : c.shape.n) + c.pad),
         ldc(c.shape.n + c.pad),
-        a((c.layout == GemmLayout::tn ? c.shape.k : c.shape.m) * lda, c.offset),
-        b((c.layout == GemmLayout::nt ? c.shape.n : c.shape.k) * ldb, c.offset),
+        a((c.layout == ProductLayout::tn ? c.shape.k : c.shape.m) * lda, c.offset),
+        b((c.layout == ProductLayout::nt ? c.shape.n : c.shape.k) * ldb, c.offset),
         c0(c.shape.m * ldc, c.offset),
         other(c.shape.m * ldc, c.offset),
         scale(c.shape.n, c.offset),
@@ -70,8 +70,8 @@ struct Problem {
   double product(int64_t i, int64_t j) const {
     double sum = 0;
     for (int64_t p = 0; p < setup.shape.k; ++p) {
-      const double x = setup.layout == GemmLayout::tn ? a.get()[p * lda + i] : a.get()[i * lda + p];
-      const double y = setup.layout == GemmLayout::nt ? b.get()[j * ldb + p] : b.get()[p * ldb + j];
+      const double x = setup.layout == ProductLayout::tn ? a.get()[p * lda + i] : a.get()[i * lda + p];
+      const double y = setup.layout == ProductLayout::nt ? b.get()[j * ldb + p] : b.get()[p * ldb + j];
       sum += x * y;
     }
     return setup.alpha * sum + (setup.accumulate ? c0.get()[i * ldc + j] : 0.0);
@@ -119,7 +119,7 @@ void expect_right(const Case& c, int threads) {
   problem.check();
 }
 
-constexpr GemmLayout kLayouts[] = {GemmLayout::nt, GemmLayout::nn, GemmLayout::tn};
+constexpr ProductLayout kLayouts[] = {ProductLayout::nt, ProductLayout::nn, ProductLayout::tn};
 
 class Gemm : public IsaTest {};
 
@@ -128,7 +128,7 @@ TEST_P(Gemm, MatchesDoubleOverEdgeSizes) {
   const int64_t rows[] = {1, 2, kernel.mr - 1, kernel.mr + 1, 31, 67};
   const int64_t columns[] = {1, 3, kernel.nr - 1, kernel.nr + 1, 71};
   const int64_t depths[] = {1, 2, 5, 67};
-  for (GemmLayout layout : kLayouts) {
+  for (ProductLayout layout : kLayouts) {
     for (int64_t m : rows) {
       for (int64_t n : columns) {
         for (int64_t k : depths) {
@@ -141,7 +141,7 @@ TEST_P(Gemm, MatchesDoubleOverEdgeSizes) {
 
 TEST_P(Gemm, MatchesDoubleAcrossChunksOfK) {
   const int64_t chunk = GetParam()->gemm.max_k;
-  for (GemmLayout layout : kLayouts) {
+  for (ProductLayout layout : kLayouts) {
     for (int64_t k : {chunk - 1, chunk, chunk + 1, 2 * chunk + 3}) {
       for (bool accumulate : {false, true}) {
         expect_right({.layout = layout, .shape = {29, 45, k}, .pad = 5, .offset = 1, .alpha = -0.75f, .accumulate = accumulate},
@@ -152,15 +152,15 @@ TEST_P(Gemm, MatchesDoubleAcrossChunksOfK) {
 }
 
 TEST_P(Gemm, MatchesDoubleWhenBMustBePackedInPieces) {
-  expect_right({.layout = GemmLayout::nt, .shape = {5, 9001, 257}, .pad = 1}, 2);
-  expect_right({.layout = GemmLayout::tn, .shape = {17, 1031, 4099}, .pad = 1}, 2);
+  expect_right({.layout = ProductLayout::nt, .shape = {5, 9001, 257}, .pad = 1}, 2);
+  expect_right({.layout = ProductLayout::tn, .shape = {17, 1031, 4099}, .pad = 1}, 2);
 }
 
 // Sums over many rows with a small result take a path of their own: K in parts.
 TEST_P(Gemm, SumsOverManyRowsMatchDouble) {
   for (Shape shape : {Shape{1, 1, 1024}, Shape{7, 65, 1025}, Shape{67, 129, 1151}, Shape{131, 17, 2049}}) {
     for (bool accumulate : {false, true}) {
-      expect_right({.layout = GemmLayout::tn,
+      expect_right({.layout = ProductLayout::tn,
                     .shape = shape,
                     .pad = 3,
                     .offset = 1,
@@ -173,7 +173,7 @@ TEST_P(Gemm, SumsOverManyRowsMatchDouble) {
 
 TEST_P(Gemm, SumsOverManyRowsDoNotDependOnThreads) {
   for (Shape shape : {Shape{67, 129, 1151}, Shape{500, 64, 2048}}) {
-    Problem problem({.layout = GemmLayout::tn, .shape = shape, .accumulate = true});
+    Problem problem({.layout = ProductLayout::tn, .shape = shape, .accumulate = true});
     problem.run(1);
     const Guarded one = problem.out;
     for (int threads : {2, 5, 16}) {
@@ -192,7 +192,7 @@ TEST_P(Gemm, LargeResultsMatchDouble) {
 
 TEST_P(Gemm, EpiloguesMatchDouble) {
   const int64_t chunk = GetParam()->gemm.max_k;
-  for (GemmLayout layout : kLayouts) {
+  for (ProductLayout layout : kLayouts) {
     for (EpilogueKind kind : {EpilogueKind::scale_residual, EpilogueKind::leaky_relu2, EpilogueKind::multiply}) {
       for (Shape shape : {Shape{3, 5, 7}, Shape{61, 97, 64}, Shape{30, 66, 2 * chunk + 1}}) {
         expect_right({.layout = layout, .shape = shape, .pad = 3, .kind = kind}, 2);
@@ -211,7 +211,7 @@ TEST_P(Gemm, EpiloguesMatchDouble) {
 
 TEST_P(Gemm, BitsDoNotDependOnThreads) {
   const int64_t chunk = GetParam()->gemm.max_k;
-  for (GemmLayout layout : kLayouts) {
+  for (ProductLayout layout : kLayouts) {
     for (Shape shape : {Shape{203, 131, 67}, Shape{64, 64, 3 * chunk + 5}, Shape{7, 300, 40}}) {
       Problem problem({.layout = layout, .shape = shape});
       problem.run(1);
@@ -225,7 +225,7 @@ TEST_P(Gemm, BitsDoNotDependOnThreads) {
 }
 
 TEST_P(Gemm, NanInOneRowStaysInThatRow) {
-  Problem problem({.layout = GemmLayout::nt, .shape = {20, 40, 33}});
+  Problem problem({.layout = ProductLayout::nt, .shape = {20, 40, 33}});
   problem.a.get()[7 * problem.lda + 3] = std::numeric_limits<float>::quiet_NaN();
   problem.run(2);
   for (int64_t i = 0; i < 20; ++i) {

@@ -38,7 +38,7 @@ class Product {
     past_caches_ = args.m * args.n >= kLargeC && on_lines(args.c, args.ldc);
     second_past_caches_ = args.epilogue.second != nullptr && args.m * args.n >= kLargeSecond &&
                           on_lines(args.epilogue.second, args.epilogue.ld_second);
-    in_place_ = args.layout != GemmLayout::tn && (args.n <= kColumnsInPlace || args.lda % kAliasedStride != 0);
+    in_place_ = args.layout != ProductLayout::tn && (args.n <= kColumnsInPlace || args.lda % kAliasedStride != 0);
   }
 
   void run() {
@@ -72,7 +72,7 @@ class Product {
       const int64_t panel = panel_begin_ + task % tasks * kPanelsPerTask;
       const int64_t column = panel * kernels_.nr, p = chunk * k_chunk_;
       const int64_t count = std::min(std::min(panel_end_, panel + kPanelsPerTask) * kernels_.nr, args_.n) - column;
-      if (args_.layout == GemmLayout::nt) {
+      if (args_.layout == ProductLayout::nt) {
         kernels_.pack_b_rows(args_.b + column * args_.ldb + p, args_.ldb, count, k_of(chunk), packed_b(chunk, panel));
       } else {
         kernels_.pack_b_columns(args_.b + p * args_.ldb + column, args_.ldb, count, k_of(chunk), packed_b(chunk, panel));
@@ -93,7 +93,7 @@ class Product {
     const int64_t least = ceil_div(row_panels, kPackedA / kernels_.a_panel);
     // Row blocks of two panels or more keep packing A cheap, of four where they are cut out of longer rows; columns are split
     // only when rows alone leave threads idle.
-    const int64_t few = ceil_div(row_panels, args_.layout == GemmLayout::tn ? 4 : 2);
+    const int64_t few = ceil_div(row_panels, args_.layout == ProductLayout::tn ? 4 : 2);
     const int64_t row_blocks = std::max(least, std::min(ceil_div(least, wanted) * wanted, few));
     const int64_t column_parts = std::clamp<int64_t>(ceil_div(wanted, row_blocks), 1, ceil_div(column_panels, kPanelsPerTask));
     pool_.parallel_for_slots(pool_.threads(), row_blocks * column_parts, [&](int64_t slot, int64_t task) {
@@ -117,7 +117,7 @@ class Product {
     block.m = range.row_end - range.row_begin;
     block.n = std::min(range.panel_end * kernels_.nr, args_.n) - column;
     block.a = own;
-    block.a_by_column = args_.layout == GemmLayout::tn;
+    block.a_by_column = args_.layout == ProductLayout::tn;
     block.c = args_.c + range.row_begin * args_.ldc + column;
     block.ldc = args_.ldc;
     block.alpha = args_.alpha;

@@ -7,19 +7,14 @@
 
 #include "base/thread_pool.h"
 #include "ops/cpu/isa/kernels.h"
+#include "ops/product_layout.h"
 
 namespace fairway::cpu {
-
-enum class GemmLayout : uint8_t {
-  nt,  // A[M,K], B[N,K]: y = x W^T
-  nn,  // A[M,K], B[K,N]: dx = dy W
-  tn,  // A[K,M], B[K,N]: dW = dy^T x
-};
 
 // C[M,N] = epilogue(alpha * op(A) op(B) + (accumulate ? C : 0)). Any sizes from 1, any alignment; leading dimensions count
 // floats between rows. C overlaps no input.
 struct GemmArgs {
-  GemmLayout layout = GemmLayout::nt;
+  ProductLayout layout = ProductLayout::nt;
   int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
   int64_t lda = 0;

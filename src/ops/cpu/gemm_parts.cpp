@@ -57,7 +57,7 @@ void multiply_part(const GemmArgs& args, const Part& part, float* scratch) {
 
 bool sums_in_parts(const GemmArgs& args) {
   const GemmKernels& kernel = kernels().gemm;
-  return args.layout == GemmLayout::tn && args.epilogue.kind == EpilogueKind::none && args.k >= kParts * kLeastRows &&
+  return args.layout == ProductLayout::tn && args.epilogue.kind == EpilogueKind::none && args.k >= kParts * kLeastRows &&
          kParts * args.m * round_up(args.n, kLineFloats) <= kSharedFloats && chunk_rows(args, kernel) >= kLeastChunk;
 }
 

@@ -23,7 +23,7 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& call) {
   if (op.end == columns || rows == 0) return;
   ThreadPool& pool = call.queue->pool();
   gemm(pool,
-       {.layout = GemmLayout::nn,
+       {.layout = ProductLayout::nn,
         .m = rows,
         .n = columns - op.end,
         .k = count,

@@ -16,7 +16,7 @@ void forward(const HessianAccumulate&, const Forward<HessianAccumulate>& call) {
     for (int64_t i = 0; i < columns; i += HessianAccumulate::kBlock) {
       const int64_t height = std::min(HessianAccumulate::kBlock, columns - i), width = i + height;
       gemm(pool,
-           {.layout = GemmLayout::tn,
+           {.layout = ProductLayout::tn,
             .m = height,
             .n = width,
             .k = std::min(HessianAccumulate::kRowsAtOnce, count - first),

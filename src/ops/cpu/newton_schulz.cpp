@@ -44,7 +44,7 @@ void symmetric_product(const Iterate& it, GemmArgs args) {
   for (int64_t row = 0; row < n; row += kSymmetricBlock) {
     args.m = std::min(kSymmetricBlock, n - row);
     args.n = row + args.m;
-    args.a = args.layout == GemmLayout::tn ? a + row : a + row * args.lda;
+    args.a = args.layout == ProductLayout::tn ? a + row : a + row * args.lda;
     args.c = c + row * args.ldc;
     gemm(it.pool, args, it.scratch);
   }
@@ -53,7 +53,7 @@ void symmetric_product(const Iterate& it, GemmArgs args) {
 
 void compute_gram(const Iterate& it) {
   const int64_t s = it.small();
-  symmetric_product(it, {.layout = it.tall() ? GemmLayout::tn : GemmLayout::nt,
+  symmetric_product(it, {.layout = it.tall() ? ProductLayout::tn : ProductLayout::nt,
                          .m = s,
                          .n = s,
                          .k = std::max(it.rows, it.cols),
@@ -72,7 +72,7 @@ void step(const Iterate& it, const std::array<double, 3>& abc, float* to) {
   const float b = static_cast<float>(abc[1]);
   for (int64_t i = 0; i < s * s; ++i) it.polynom[i] = b * it.gram[i];
   for (int64_t i = 0; i < s; ++i) it.polynom[i * s + i] += static_cast<float>(abc[0]);
-  symmetric_product(it, {.layout = GemmLayout::nt,
+  symmetric_product(it, {.layout = ProductLayout::nt,
                          .m = s,
                          .n = s,
                          .k = s,
@@ -85,7 +85,7 @@ void step(const Iterate& it, const std::array<double, 3>& abc, float* to) {
                          .alpha = static_cast<float>(abc[2]),
                          .accumulate = true});
   gemm(it.pool,
-       {.layout = GemmLayout::nn,
+       {.layout = ProductLayout::nn,
         .m = it.rows,
         .n = it.cols,
         .k = s,

@@ -16,7 +16,7 @@ void product(Queue& queue, const GemmArgs& args) {
 
 GemmArgs times_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) {
   const int64_t n = weight.dim(0), k = weight.dim(1);
-  return {.layout = GemmLayout::nt,
+  return {.layout = ProductLayout::nt,
           .m = x.rows(),
           .n = n,
           .k = k,
@@ -30,7 +30,7 @@ GemmArgs times_transposed(const Tensor& x, const Tensor& weight, const Tensor& y
 
 GemmArgs times_weight(const Tensor& g, const float* weight, const Tensor& dx) {
   const int64_t n = dx.cols(), k = g.cols();
-  return {.layout = GemmLayout::nn,
+  return {.layout = ProductLayout::nn,
           .m = g.rows(),
           .n = n,
           .k = k,
@@ -44,7 +44,7 @@ GemmArgs times_weight(const Tensor& g, const float* weight, const Tensor& dx) {
 }
 
 GemmArgs weight_gradient(const Tensor& g, const Tensor& x, float* gradient, bool accumulate) {
-  return {.layout = GemmLayout::tn,
+  return {.layout = ProductLayout::tn,
           .m = g.cols(),
           .n = x.cols(),
           .k = g.rows(),

@@ -46,7 +46,7 @@ struct MatrixLayout {
 // H200 with cuBLAS 13.0 at 98,304 rows (lab/products, µs of the first and of the one taken):
 //   columns 1024, sum 512: 157, 142   512, 512: 103, 93 (85, 77 without a sum)   512, 1024: 147, 139
 int best_proposal(const Product& p) {
-  if (p.layout == Layout::tn || p.in != DType::bf16 || p.out != DType::bf16 || p.m < 32768) return 0;
+  if (p.layout == ProductLayout::tn || p.in != DType::bf16 || p.out != DType::bf16 || p.m < 32768) return 0;
   if (p.n == 1024 && p.k == 512) return 5;
   return p.n == 512 && (p.k == 512 || p.k == 1024) ? 3 : 0;
 }
@@ -62,14 +62,14 @@ struct Gemms::Plan {
   cublasLtMatmulAlgo_t algorithm{};
 
   explicit Plan(const Product& p)
-      : first(p.in, p.layout == Layout::nt ? p.k : p.n, p.layout == Layout::nt ? p.n : p.k,
-              dense(p.ldb, p.layout == Layout::nt ? p.k : p.n), p.batch, p.stride_b),
-        second(p.in, p.layout == Layout::tn ? p.m : p.k, p.layout == Layout::tn ? p.k : p.m,
-               dense(p.lda, p.layout == Layout::tn ? p.m : p.k), p.batch, p.stride_a),
+      : first(p.in, p.layout == ProductLayout::nt ? p.k : p.n, p.layout == ProductLayout::nt ? p.n : p.k,
+              dense(p.ldb, p.layout == ProductLayout::nt ? p.k : p.n), p.batch, p.stride_b),
+        second(p.in, p.layout == ProductLayout::tn ? p.m : p.k, p.layout == ProductLayout::tn ? p.k : p.m,
+               dense(p.lda, p.layout == ProductLayout::tn ? p.m : p.k), p.batch, p.stride_a),
         result(p.out, p.n, p.m, dense(p.ldd, p.n), p.batch, p.stride_d) {
     check(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-    const cublasOperation_t of_first = p.layout == Layout::nt ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t of_second = p.layout == Layout::tn ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_first = p.layout == ProductLayout::nt ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_second = p.layout == ProductLayout::tn ? CUBLAS_OP_T : CUBLAS_OP_N;
     check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof(of_first)), "transa");
     check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof(of_second)), "transb");
   }
@@ -163,12 +163,12 @@ void Gemms::run(const Product& p, cudaStream_t stream) {
         "cublasLtMatmul");
 }
 
-void multiply(Scratch& scratch, Layout layout, const Tensor& a, const Tensor& b, const Tensor& d) {
+void multiply(Scratch& scratch, ProductLayout layout, const Tensor& a, const Tensor& b, const Tensor& d) {
   if (!d) return;
   scratch.context().gemms().run({.layout = layout,
-                                 .m = layout == Layout::tn ? a.cols() : a.rows(),
-                                 .n = layout == Layout::nt ? b.rows() : b.cols(),
-                                 .k = layout == Layout::tn ? a.rows() : a.cols(),
+                                 .m = layout == ProductLayout::tn ? a.cols() : a.rows(),
+                                 .n = layout == ProductLayout::nt ? b.rows() : b.cols(),
+                                 .k = layout == ProductLayout::tn ? a.rows() : a.cols(),
                                  .in = a.spec.dtype,
                                  .out = d.spec.dtype,
                                  .a = a.data,

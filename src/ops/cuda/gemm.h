@@ -7,17 +7,12 @@
 #include <map>
 
 #include "ops/cuda/context.h"
+#include "ops/product_layout.h"
 
 namespace fairway::cuda {
 
-enum class Layout : uint8_t {
-  nt,  // A (m, k), B (n, k)
-  nn,  // A (m, k), B (k, n)
-  tn,  // A (k, m), B (k, n)
-};
-
 struct Product {
-  Layout layout = Layout::nt;
+  ProductLayout layout = ProductLayout::nt;
   int64_t m = 0, n = 0, k = 0;
   DType in = DType::f32;   // of A and B
   DType out = DType::f32;  // of C and D
@@ -51,6 +46,6 @@ class Gemms {
 };
 
 // Dense products over whole tensors; the output's accumulate flag becomes beta = 1.
-void multiply(Scratch& scratch, Layout layout, const Tensor& a, const Tensor& b, const Tensor& d);
+void multiply(Scratch& scratch, ProductLayout layout, const Tensor& a, const Tensor& b, const Tensor& d);
 
 }  // namespace fairway::cuda

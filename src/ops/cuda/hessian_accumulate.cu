@@ -23,7 +23,7 @@ void forward(const HessianAccumulate&, const Forward<HessianAccumulate>& f) {
     Tensor piece = f.in.rows;
     piece.data += static_cast<size_t>(begin * side) * size_of(piece.spec.dtype);
     piece.spec.shape = {std::min(HessianAccumulate::kRowsAtOnce, count - begin), side};
-    multiply(scratch, Layout::tn, piece, piece, products);
+    multiply(scratch, ProductLayout::tn, piece, piece, products);
     add_lower<<<blocks_for(scratch.context(), side * side), kThreads, 0, scratch.stream()>>>(side, pointer<float>(products),
                                                                                              pointer<double>(f.in.hessian));
     check_launch("hessian_accumulate");

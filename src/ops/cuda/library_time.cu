@@ -32,14 +32,16 @@ class Products {
 
   // y = h·Wᵀ, W (N, K).
   double forward(const Tensor& h, const Tensor& weight) {
-    return time({.layout = Layout::nt, .m = h.rows(), .n = weight.rows(), .k = h.cols(), .a = h.data, .b = weight.data}, h, h);
+    return time({.layout = ProductLayout::nt, .m = h.rows(), .n = weight.rows(), .k = h.cols(), .a = h.data, .b = weight.data},
+                h, h);
   }
   // dh = g·W and dW = gᵀ·h.
   double backward(const Tensor& g, const Tensor& h, const Tensor& weight) {
     Tensor sums = weight;
     sums.spec.dtype = DType::f32;
-    return time({.layout = Layout::nn, .m = g.rows(), .n = h.cols(), .k = g.cols(), .a = g.data, .b = weight.data}, g, h) +
-           time({.layout = Layout::tn, .m = g.cols(), .n = h.cols(), .k = g.rows(), .a = g.data, .b = h.data}, g, sums);
+    return time({.layout = ProductLayout::nn, .m = g.rows(), .n = h.cols(), .k = g.cols(), .a = g.data, .b = weight.data}, g,
+                h) +
+           time({.layout = ProductLayout::tn, .m = g.cols(), .n = h.cols(), .k = g.rows(), .a = g.data, .b = h.data}, g, sums);
   }
 
  private:

@@ -124,7 +124,7 @@ Tensor hidden_gradient(Scratch& scratch, const Backward<Mlp>& b) {
   if (suits_fused_mlp(scratch.context(), b.in.m, b.in.up.rows())) {
     fused_down_gradient(scratch, {b.dout.y, b.in.down, b.in.scale, b.saved.post, b.saved.act_grad, dpre});
   } else {
-    multiply(scratch, Layout::nn, b.dout.y, scaled_weight(scratch, b.in.down, b.in.scale), dpre);
+    multiply(scratch, ProductLayout::nn, b.dout.y, scaled_weight(scratch, b.in.down, b.in.scale), dpre);
     scale_by_slope(scratch, b, dpre);
   }
   return dpre;
@@ -137,7 +137,7 @@ void forward(const Mlp&, const Forward<Mlp>& f) {
   if (suits_fused_mlp(scratch.context(), f.in.m, f.in.up.rows())) {
     fused_up(scratch, f.in.m, f.in.up, f.saved.post, f.saved.act_grad);
   } else {
-    multiply(scratch, Layout::nt, f.in.m, f.in.up, f.in.m.spec.dtype == DType::bf16 ? f.saved.post : f.saved.act_grad);
+    multiply(scratch, ProductLayout::nt, f.in.m, f.in.up, f.in.m.spec.dtype == DType::bf16 ? f.saved.post : f.saved.act_grad);
     activate_hidden(scratch, f);
   }
   project_into(scratch, f.in.x, f.saved.post, scaled_weight(scratch, f.in.down, f.in.scale), f.out.y);
@@ -148,8 +148,8 @@ void backward(const Mlp&, const Backward<Mlp>& b) {
   project_gradients(scratch, b.dout.y, b.saved.post, b.in.down, b.in.scale, b.din.down, b.din.scale);
   if (b.din.m || b.din.up) {
     const Tensor dpre = hidden_gradient(scratch, b);
-    multiply(scratch, Layout::tn, dpre, b.in.m, b.din.up);
-    multiply(scratch, Layout::nn, dpre, b.in.up, b.din.m);
+    multiply(scratch, ProductLayout::tn, dpre, b.in.m, b.din.up);
+    multiply(scratch, ProductLayout::nn, dpre, b.in.up, b.din.m);
   }
   pass_through(scratch, b.dout.y, b.din.x);
 }

@@ -88,15 +88,15 @@ class Bank {
 
   void run() {
     if (op_.aol) {
-      product(tall_ ? Layout::tn : Layout::nt, small_, small_, x_, x_, gram_, 1, 0, nullptr);
+      product(tall_ ? ProductLayout::tn : ProductLayout::nt, small_, small_, x_, x_, gram_, 1, 0, nullptr);
       scale_by(gram_, small_, small_, false, true, x_, tall_);
     }
     for (int32_t k = 0; k < op_.steps; ++k) {
       const auto& [a, b, c] = op_.coefficients[static_cast<size_t>(k)];
       T* next = k + 1 == op_.steps ? out_ : other_;
-      product(tall_ ? Layout::tn : Layout::nt, small_, small_, x_, x_, gram_, 1, 0, nullptr);
-      product(Layout::nn, small_, small_, gram_, gram_, mixed_, static_cast<float>(c), static_cast<float>(b), gram_);
-      product(Layout::nn, rows_, cols_, tall_ ? x_ : mixed_, tall_ ? mixed_ : x_, next, 1, static_cast<float>(a), x_);
+      product(tall_ ? ProductLayout::tn : ProductLayout::nt, small_, small_, x_, x_, gram_, 1, 0, nullptr);
+      product(ProductLayout::nn, small_, small_, gram_, gram_, mixed_, static_cast<float>(c), static_cast<float>(b), gram_);
+      product(ProductLayout::nn, rows_, cols_, tall_ ? x_ : mixed_, tall_ ? mixed_ : x_, next, 1, static_cast<float>(a), x_);
       other_ = x_;
       x_ = next;
     }
@@ -117,10 +117,10 @@ class Bank {
   }
 
   // d (m, n) = alpha·a·b + beta·c for every matrix of the bank.
-  void product(Layout layout, int64_t m, int64_t n, const T* a, const T* b, T* d, float alpha, float beta, const T* c) {
+  void product(ProductLayout layout, int64_t m, int64_t n, const T* a, const T* b, T* d, float alpha, float beta, const T* c) {
     const int64_t whole = rows_ * cols_, square = small_ * small_;
     const auto stride = [&](const T* p) { return p == gram_ || p == mixed_ ? square : whole; };
-    const bool gram = layout != Layout::nn;
+    const bool gram = layout != ProductLayout::nn;
     scratch_.context().gemms().run({.layout = layout,
                                     .m = m,
                                     .n = n,

@@ -8,10 +8,6 @@ namespace {
 
 constexpr int kUntimed = 3;
 
-Layout layout_of(ProductLayout layout) {
-  return layout == ProductLayout::nt ? Layout::nt : layout == ProductLayout::nn ? Layout::nn : Layout::tn;
-}
-
 Buffer upload(Context& context, const float* host, int64_t count, bool bf16) {
   Buffer floats(static_cast<size_t>(count) * sizeof(float));
   check(cudaMemcpyAsync(floats.data(), host, floats.bytes(), cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
@@ -74,15 +70,8 @@ TimedProduct time_product(const ProductRequest& r, double seconds, int least) {
   const DType in = r.bf16_in ? DType::bf16 : DType::f32, out = r.bf16_out ? DType::bf16 : DType::f32;
   const Buffer a = upload(context, r.a, r.m * r.k, r.bf16_in), b = upload(context, r.b, r.n * r.k, r.bf16_in);
   const Buffer d(static_cast<size_t>(r.m * r.n) * size_of(out));
-  const Product product{.layout = layout_of(r.layout),
-                        .m = r.m,
-                        .n = r.n,
-                        .k = r.k,
-                        .in = in,
-                        .out = out,
-                        .a = a.data(),
-                        .b = b.data(),
-                        .d = d.data()};
+  const Product product{
+      .layout = r.layout, .m = r.m, .n = r.n, .k = r.k, .in = in, .out = out, .a = a.data(), .b = b.data(), .d = d.data()};
   const auto run = [&] { context.gemms().run(product, context.stream()); };
   for (int i = 0; i < kUntimed; ++i) run();
   TimedProduct timed{.result = download(context, d, r.m * r.n, r.bf16_out)};

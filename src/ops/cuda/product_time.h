@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace fairway::cuda {
+#include "ops/product_layout.h"
 
-enum class ProductLayout : uint8_t { nt, nn, tn };  // as gemm.h has them
+namespace fairway::cuda {
 
 struct ProductRequest {
   ProductLayout layout = ProductLayout::nt;

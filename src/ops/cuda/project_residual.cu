@@ -11,7 +11,7 @@ void forward(const ProjectResidual&, const Forward<ProjectResidual>& f) {
 
 void backward(const ProjectResidual&, const Backward<ProjectResidual>& b) {
   Scratch scratch(b.queue);
-  if (b.din.h) multiply(scratch, Layout::nn, b.dout.y, scaled_weight(scratch, b.in.weight, b.in.scale), b.din.h);
+  if (b.din.h) multiply(scratch, ProductLayout::nn, b.dout.y, scaled_weight(scratch, b.in.weight, b.in.scale), b.din.h);
   project_gradients(scratch, b.dout.y, b.in.h, b.in.weight, b.in.scale, b.din.weight, b.din.scale);
   pass_through(scratch, b.dout.y, b.din.x);
 }

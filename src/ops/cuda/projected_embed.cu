@@ -33,19 +33,19 @@ void forward(const ProjectedEmbed& op, const Forward<ProjectedEmbed>& f) {
   gather_rows(scratch, rows_of(scratch, op, f.in), f.in.table, f.saved.gathered, vectors(f, f.in.table.cols()));
   const Tensor scaled = scratch_tensor(scratch, f.in.proj.spec.shape, f.in.proj.spec.dtype);
   scale_rows(scratch, f.in.proj, f.in.scale, scaled);
-  multiply(scratch, Layout::nt, f.saved.gathered, scaled, f.out.y);
+  multiply(scratch, ProductLayout::nt, f.saved.gathered, scaled, f.out.y);
 }
 
 void backward(const ProjectedEmbed& op, const Backward<ProjectedEmbed>& b) {
   Scratch scratch(b.queue);
   const Tensor gram = scratch_tensor(scratch, b.in.proj.spec.shape, DType::f32);
-  multiply(scratch, Layout::tn, b.dout.y, b.saved.gathered, gram);
+  multiply(scratch, ProductLayout::tn, b.dout.y, b.saved.gathered, gram);
   scaled_weight_gradients(scratch, gram, b.in.proj, b.in.scale, b.din.proj, b.din.scale);
   if (!b.din.table) return;
   const Tensor scaled = scratch_tensor(scratch, b.in.proj.spec.shape, b.in.proj.spec.dtype);
   scale_rows(scratch, b.in.proj, b.in.scale, scaled);
   const Tensor rows = scratch_tensor(scratch, b.saved.gathered.spec.shape, b.saved.gathered.spec.dtype);
-  multiply(scratch, Layout::nn, b.dout.y, scaled, rows);
+  multiply(scratch, ProductLayout::nn, b.dout.y, scaled, rows);
   scatter_rows(scratch, rows_of(scratch, op, b.in), rows, b.din.table);
 }
 

@@ -78,12 +78,12 @@ Tensor joint_rows(const Tensor& first) {
 
 void joint_backward(Scratch& scratch, const Backward<QkvProject>& b) {
   const Tensor g = joint_rows(b.dout.q), weight = joint_weight(scratch, b.in);
-  multiply(scratch, Layout::nn, g, weight, b.din.x);
+  multiply(scratch, ProductLayout::nn, g, weight, b.din.x);
   const Tensor weights[3] = {b.in.weight_q, b.in.weight_k, b.in.weight_v};
   const Tensor dweights[3] = {b.din.weight_q, b.din.weight_k, b.din.weight_v};
   if (!dweights[0] && !dweights[1] && !dweights[2]) return;
   const Tensor joint = scratch_tensor(scratch, weight.spec.shape, DType::f32);
-  multiply(scratch, Layout::tn, g, b.in.x, joint);
+  multiply(scratch, ProductLayout::tn, g, b.in.x, joint);
   split<<<blocks_for(scratch.context(), joint.numel()), kThreads, 0, scratch.stream()>>>(
       pointer<float>(joint), Parts<float>(dweights, weights, [](const Tensor& w) { return w.numel(); }));
   check_launch("split");
@@ -93,10 +93,10 @@ void joint_backward(Scratch& scratch, const Backward<QkvProject>& b) {
 
 void forward(const QkvProject&, const Forward<QkvProject>& f) {
   Scratch scratch(f.queue);
-  if (f.out.q.pitch > 0) return multiply(scratch, Layout::nt, f.in.x, joint_weight(scratch, f.in), joint_rows(f.out.q));
-  multiply(scratch, Layout::nt, f.in.x, f.in.weight_q, f.out.q);
-  multiply(scratch, Layout::nt, f.in.x, f.in.weight_k, f.out.k);
-  multiply(scratch, Layout::nt, f.in.x, f.in.weight_v, f.out.v);
+  if (f.out.q.pitch > 0) return multiply(scratch, ProductLayout::nt, f.in.x, joint_weight(scratch, f.in), joint_rows(f.out.q));
+  multiply(scratch, ProductLayout::nt, f.in.x, f.in.weight_q, f.out.q);
+  multiply(scratch, ProductLayout::nt, f.in.x, f.in.weight_k, f.out.k);
+  multiply(scratch, ProductLayout::nt, f.in.x, f.in.weight_v, f.out.v);
 }
 
 void backward(const QkvProject&, const Backward<QkvProject>& b) {
@@ -106,8 +106,8 @@ void backward(const QkvProject&, const Backward<QkvProject>& b) {
   if (dx && !b.dout.q && !b.dout.k && !b.dout.v) clear(scratch, dx);
   const auto share = [&](const Tensor& g, const Tensor& weight, const Tensor& dweight) {
     if (!g) return clear(scratch, dweight);
-    multiply(scratch, Layout::tn, g, b.in.x, dweight);
-    multiply(scratch, Layout::nn, g, weight, dx);
+    multiply(scratch, ProductLayout::tn, g, b.in.x, dweight);
+    multiply(scratch, ProductLayout::nn, g, weight, dx);
     dx.accumulate = true;
   };
   share(b.dout.q, b.in.weight_q, b.din.weight_q);

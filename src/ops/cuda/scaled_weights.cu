@@ -72,7 +72,7 @@ Tensor scaled_weight(Scratch& scratch, const Tensor& weight, const Tensor& scale
 }
 
 void project_into(Scratch& scratch, const Tensor& x, const Tensor& h, const Tensor& scaled, const Tensor& y) {
-  scratch.context().gemms().run({.layout = Layout::nt,
+  scratch.context().gemms().run({.layout = ProductLayout::nt,
                                  .m = h.rows(),
                                  .n = scaled.rows(),
                                  .k = h.cols(),
@@ -90,7 +90,7 @@ void project_gradients(Scratch& scratch, const Tensor& g, const Tensor& h, const
                        const Tensor& dweight, const Tensor& dscale) {
   if (!dweight && !dscale) return;
   const Tensor gram = scratch_tensor(scratch, weight.spec.shape, DType::f32);
-  multiply(scratch, Layout::tn, g, h, gram);
+  multiply(scratch, ProductLayout::tn, g, h, gram);
   scaled_weight_gradients(scratch, gram, weight, scale, dweight, dscale);
 }
 

@@ -97,7 +97,7 @@ __global__ void logit_gradients(Head h, Source<T> logits, const int32_t* targets
 void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& f) {
   Scratch scratch(f.queue);
   const Head h{f.in.x.rows(), f.in.table.dim(0), static_cast<float>(op.cap)};
-  multiply(scratch, Layout::nt, f.in.x, f.in.table, f.saved.logits);
+  multiply(scratch, ProductLayout::nt, f.in.x, f.in.table, f.saved.logits);
   with_type(f.in.x, vectors(f, h.vocab), [&]<class T, int V>() {
     head_forward<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
         h, pointer<T>(f.saved.logits), pointer<int32_t>(f.in.targets), sink<float>(f.saved.lse), sink<float>(f.out.nll));
@@ -118,8 +118,8 @@ void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>
         sink<T>(dlogits));
   });
   check_launch("softcap_cross_entropy'");
-  multiply(scratch, Layout::nn, dlogits, b.in.table, b.din.x);
-  multiply(scratch, Layout::tn, dlogits, b.in.x, b.din.table);
+  multiply(scratch, ProductLayout::nn, dlogits, b.in.table, b.din.x);
+  multiply(scratch, ProductLayout::tn, dlogits, b.in.x, b.din.table);
 }
 
 }  // namespace fairway::cuda
