@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "bench/gemm_bench.h"
+#include "bench/loader_bench.h"
 #include "bench/step_bench.h"
-#include "data/bench_loader.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
 
@@ -100,12 +100,12 @@ int bench_ops(const CommonFlags& common, double seconds) {
 
 struct LoaderFlags {
   std::string data, sampler = "coprime";
-  data::LoaderBenchOptions options;
+  bench::LoaderBenchOptions options;
 };
 
 int bench_loader(const CommonFlags& common, LoaderFlags flags) {
   flags.options.sampling.kind = data::sampler_kind(flags.sampler);
-  const data::LoaderBenchResult r = data::bench_loader(flags.data, flags.options);
+  const bench::LoaderBenchResult r = bench::bench_loader(flags.data, flags.options);
   print_result(
       common,
       {{"tokens_per_second", r.tokens_per_second},

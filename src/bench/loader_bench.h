@@ -6,11 +6,11 @@
 
 #include "data/loader.h"
 
-namespace fairway::data {
+namespace fairway::bench {
 
 struct LoaderBenchOptions {
-  SamplerOptions sampling;  // coprime, T = 2048, 48 rows, world of 8 as they stand
-  LoaderOptions loading;
+  data::SamplerOptions sampling;  // coprime, T = 2048, 48 rows, world of 8 as they stand
+  data::LoaderOptions loading;
   double seconds = 2;                  // of measuring, after one pass of warming up
   uint64_t warm_tokens = 200'000'000;  // read beforehand, so that files are cached and mapped
 };
@@ -27,7 +27,4 @@ struct LoaderBenchResult {
 
 LoaderBenchResult bench_loader(const std::filesystem::path& folder, const LoaderBenchOptions& options);
 
-// Shards for measuring where there are none: sparse files of zeros, which cost no disk.
-void make_sparse_shards(const std::filesystem::path& folder, int shards, uint64_t tokens_each);
-
-}  // namespace fairway::data
+}  // namespace fairway::bench

@@ -1,6 +1,4 @@
-#include "data/bench_loader.h"
-
-#include <fmt/core.h>
+#include "bench/loader_bench.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-namespace fairway::data {
+namespace fairway::bench {
 namespace {
 
 // Pages of this process that belong to no file, from /proc; zero where that is not to be had.
@@ -22,7 +20,7 @@ uint64_t anonymous_memory() {
 }
 
 // Touches every page up to the limit through the loader's own mappings.
-void warm(const ShardSet& shards, uint64_t limit) {
+void warm(const data::ShardSet& shards, uint64_t limit) {
   std::vector<uint16_t> slab(1 << 16);
   for (size_t i = 0; i < shards.size() && limit > 0; ++i)
     for (uint64_t at = 0; at < shards[i].tokens() && limit > 0;) {
@@ -40,16 +38,16 @@ LoaderBenchResult bench_loader(const std::filesystem::path& folder, const Loader
   const uint64_t memory_before = anonymous_memory();
   {
     const Stopwatch watch;
-    const ShardSet shards = ShardSet::open_train(folder);
+    const data::ShardSet shards = data::ShardSet::open_train(folder);
     result.open_seconds = watch.seconds();
-    Loader loader(shards, options.sampling, options.loading);
+    data::Loader loader(shards, options.sampling, options.loading);
     loader.next();
     result.first_batch_seconds = watch.seconds();
   }
-  const ShardSet shards = ShardSet::open_train(folder);
+  const data::ShardSet shards = data::ShardSet::open_train(folder);
   warm(shards, options.warm_tokens);
-  Loader loader(shards, options.sampling, options.loading);
-  const Batch& first = loader.next();
+  data::Loader loader(shards, options.sampling, options.loading);
+  const data::Batch& first = loader.next();
   const auto batch_tokens = static_cast<uint64_t>(first.tokens.numel());
   const uint64_t tensors = first.segment_start ? 3 : 2;
   result.buffer_bytes = batch_tokens * sizeof(int32_t) * tensors * (static_cast<uint64_t>(options.loading.queue) + 1);
@@ -59,7 +57,7 @@ LoaderBenchResult bench_loader(const std::filesystem::path& folder, const Loader
   const Stopwatch watch;
   int64_t sum = 0;  // one read per row keeps the consumer honest without making it the bottleneck
   while (watch.seconds() < options.seconds) {
-    const Batch& batch = loader.next();
+    const data::Batch& batch = loader.next();
     for (int64_t row = 0; row < batch.tokens.dim(0); ++row) sum += batch.targets.as<int32_t>()[row * batch.tokens.dim(1)];
     ++result.batches;
   }
@@ -73,16 +71,4 @@ LoaderBenchResult bench_loader(const std::filesystem::path& folder, const Loader
   return result;
 }
 
-void make_sparse_shards(const std::filesystem::path& folder, int shards, uint64_t tokens_each) {
-  if (tokens_each > kMaxShardTokens) throw InputError(fmt::format("a shard holds at most {} tokens", kMaxShardTokens));
-  std::filesystem::create_directories(folder);
-  for (int i = 0; i < shards; ++i) {
-    const auto path = folder / fmt::format("fineweb_train_{:06}.bin", i);
-    std::array<int32_t, kShardHeaderBytes / 4> header{};
-    header[0] = kShardMagic, header[1] = kShardVersion, header[2] = static_cast<int32_t>(tokens_each);
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(header.data()), sizeof header);
-    std::filesystem::resize_file(path, kShardHeaderBytes + 2 * tokens_each);
-  }
-}
-
-}  // namespace fairway::data
+}  // namespace fairway::bench
