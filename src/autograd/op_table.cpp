@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ops/arguments.h"
@@ -95,15 +96,19 @@ std::string print_op_table(const std::vector<OpLine>& lines, double total, const
 }
 
 std::string op_table_json(const std::vector<OpLine>& lines, const Peaks& peaks) {
-  std::string out;
+  const auto rounded = [](double value, const char* format) { return std::stod(fmt::format(fmt::runtime(format), value)); };
+  std::vector<std::string> out;
   for (const OpLine& l : lines) {
-    out += fmt::format(R"({}{{"op":"{}","calls":{},"us":{:.3f},"gflops":{:.6g},"gb_per_s":{:.6g},"speed_of_light":{:.4f})",
-                       out.empty() ? "" : ",\n", l.name, l.calls, l.seconds * 1e6, rate(l.flops, l.seconds) * 1e-9,
-                       rate(l.bytes, l.seconds) * 1e-9, peaks.share_of(l));
-    if (l.library_seconds > 0) out += fmt::format(R"(,"library_ratio":{:.4f})", rate(l.library_seconds, l.seconds));
-    out += '}';
+    nlohmann::ordered_json line{{"op", l.name},
+                                {"calls", l.calls},
+                                {"us", rounded(l.seconds * 1e6, "{:.3f}")},
+                                {"gflops", rounded(rate(l.flops, l.seconds) * 1e-9, "{:.6g}")},
+                                {"gb_per_s", rounded(rate(l.bytes, l.seconds) * 1e-9, "{:.6g}")},
+                                {"speed_of_light", rounded(peaks.share_of(l), "{:.4f}")}};
+    if (l.library_seconds > 0) line["library_ratio"] = rounded(rate(l.library_seconds, l.seconds), "{:.4f}");
+    out.push_back(line.dump());
   }
-  return '[' + out + ']';
+  return fmt::format("[{}]", fmt::join(out, ",\n"));  // one line an op
 }
 
 }  // namespace fairway

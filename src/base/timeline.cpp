@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace fairway {
@@ -27,22 +28,21 @@ void Timeline::add(std::string name, Lane lane, double begin, double end) {
 std::string Timeline::events(int process, double origin) {
   for (const auto& collect : collectors_) collect(*this);
   collectors_.clear();
-  std::string out = fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})", process);
-  for (size_t lane = 0; lane < std::size(kLanes); ++lane) {
-    out += fmt::format(
-        ",\n"
-        R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
-        process, lane, kLanes[lane]);
-  }
-  for (const Range& range : ranges_) {
-    out += fmt::format(
-        ",\n"
-        R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-        nlohmann::json(range.name).dump(), process, static_cast<int>(range.lane), (range.begin - origin) * 1e6,
-        (range.end - range.begin) * 1e6);
-  }
+  std::vector<std::string> out;
+  const auto add_event = [&](const nlohmann::ordered_json& event) { out.push_back(event.dump()); };
+  const auto microseconds = [](double seconds) { return std::round(seconds * 1e9) / 1e3; };  // whole nanoseconds
+  add_event({{"ph", "M"}, {"name", "process_name"}, {"pid", process}, {"args", {{"name", fmt::format("rank {}", process)}}}});
+  for (size_t lane = 0; lane < std::size(kLanes); ++lane)
+    add_event({{"ph", "M"}, {"name", "thread_name"}, {"pid", process}, {"tid", lane}, {"args", {{"name", kLanes[lane]}}}});
+  for (const Range& range : ranges_)
+    add_event({{"ph", "X"},
+               {"name", range.name},
+               {"pid", process},
+               {"tid", static_cast<int>(range.lane)},
+               {"ts", microseconds(range.begin - origin)},
+               {"dur", microseconds(range.end - range.begin)}});
   ranges_.clear();
-  return out;
+  return fmt::format("{}", fmt::join(out, ",\n"));  // one line an event
 }
 
 std::string Timeline::trace(const std::vector<std::string>& events_of_ranks, std::string_view ops) {
