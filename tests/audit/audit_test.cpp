@@ -49,7 +49,11 @@ TEST_P(LegalModes, PassEveryTest) {
 INSTANTIATE_TEST_SUITE_P(Audit, LegalModes,
                          testing::Values(ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ngram,
                                          ScoreMode::ttt, ScoreMode::lora_ttt),
-                         [](const auto& test) { return "mode" + std::to_string(static_cast<int>(test.param)); });
+                         [](const auto& test) {
+                           std::string name(name_of(test.param));
+                           std::ranges::replace(name, '-', '_');  // test names have no hyphens
+                           return name;
+                         });
 
 TEST(Audit, CarriedSlotPassesEveryTest) {
   Slice slice(ScoreMode::slot);

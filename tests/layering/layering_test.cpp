@@ -167,7 +167,7 @@ std::string slurp(const std::filesystem::path& path) {
 }
 
 bool is_source(const std::filesystem::path& path) {
-  static const Names kEndings{".h", ".cpp", ".cu", ".cuh", ".def"};
+  static const Names kEndings{".h", ".cpp", ".cu", ".cuh", ".def", ".inl"};
   return kEndings.contains(path.extension().string());
 }
 
