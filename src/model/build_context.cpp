@@ -14,22 +14,22 @@ BuildContext::BuildContext(Tape& tape, const Recipe& recipe, const ParamStore& p
   if (inputs.segment_start) segment_start = tape.input("segment_start", inputs.segment_start);
 }
 
-Var BuildContext::param(std::string_view name) {
-  const ParamBank& bank = params_->bank(name);
-  return tape_->param({bank.number}, name, bank.value, bank.grad);
+Var BuildContext::param(ParamId id) {
+  const ParamBank& bank = params_->bank(id);
+  return tape_->param({bank.number}, bank.info.name, bank.value, bank.grad);
 }
 
-Var BuildContext::param(std::string_view name, int64_t index) {
-  const ParamBank& bank = params_->bank(name);
-  const std::string label = std::string(name) + "[" + std::to_string(index) + "]";
-  return tape_->param({bank.number, index}, label, bank.value.slice(index), bank.grad ? bank.grad.slice(index) : Tensor{});
+Var BuildContext::param(ParamId id, int64_t index) {
+  const ParamBank& bank = params_->bank(id);
+  return tape_->param({bank.number, index}, tensor_name(id, index), bank.value.slice(index),
+                      bank.grad ? bank.grad.slice(index) : Tensor{});
 }
 
 // The quantizer's own grid (src/quant: grid_setting, sdclip_scales, percentile_scales), less what a row alone cannot know: a
 // Hessian's share in the clip, and which percentile below 1 is best where weights reach beyond 1.
-FakeQuant BuildContext::grid_of(std::string_view bank) const {
+FakeQuant BuildContext::grid_of(ParamId bank) const {
   const QuantRecipe& quant = recipe_->quant;
-  const bool attention = bank == "bank.qo" || bank == "bank.kv";
+  const bool attention = is_attention(row_of(bank).kind.quant);
   int64_t bits = attention && quant.attn_bits > 0 ? quant.attn_bits : quant.matrix_bits;
   if (recipe_->train.qat.bits > 0) bits = recipe_->train.qat.bits;
   FakeQuant grid{.levels = static_cast<int32_t>((1 << (bits - 1)) - 1), .half_step = true};
@@ -41,10 +41,10 @@ FakeQuant BuildContext::grid_of(std::string_view bank) const {
   return grid;
 }
 
-Var BuildContext::matrix(std::string_view bank, int64_t index) {
+Var BuildContext::matrix(ParamId bank, int64_t index) {
   const Var weight = param(bank, index);
   if (!stage_.fake_quant) return weight;
-  Var& quantized = quantized_[{std::string(bank), index}];  // looped layers quantize once
+  Var& quantized = quantized_[{bank, index}];  // looped layers quantize once
   if (!quantized) quantized = tape_->one(grid_of(bank), {weight});
   return quantized;
 }

@@ -15,10 +15,10 @@ class BuildContext {
   const ModelRecipe& model() const { return recipe_->model; }
   const ModelInputs& inputs() const { return *inputs_; }
 
-  Var param(std::string_view name);                 // the whole tensor
-  Var param(std::string_view name, int64_t index);  // one slice of its first axis
+  Var param(ParamId id);                 // the whole tensor
+  Var param(ParamId id, int64_t index);  // one slice of its first axis
   // A matrix of a bank; seen through fake quantization where the stage asks for it.
-  Var matrix(std::string_view bank, int64_t index);
+  Var matrix(ParamId bank, int64_t index);
   double layer_scale(int64_t layer) const;  // λ_i = 1/√(i+1)
   // From the last pass's attention on, only the rows that the head asks for go on (all of them unless it names some).
   void begin_pass(int64_t pass, bool last);
@@ -33,7 +33,7 @@ class BuildContext {
 
  private:
   Var adapter(std::string_view site, const char* factor);
-  FakeQuant grid_of(std::string_view bank) const;
+  FakeQuant grid_of(ParamId bank) const;
   Tape* tape_;
   const Recipe* recipe_;
   const ParamStore* params_;
@@ -42,7 +42,7 @@ class BuildContext {
   Var head_rows_;
   bool narrowed_ = false;
   int64_t adapter_pass_ = 0;
-  std::map<std::pair<std::string, int64_t>, Var> quantized_;
+  std::map<std::pair<ParamId, int64_t>, Var> quantized_;
 };
 
 }  // namespace fairway

@@ -47,11 +47,11 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   tape.observe(point_name(InputPoint::head_in, 0), final_norm);
   if (inputs.raw_head) {
     const Var logits =
-        tape.one(ProjectResidual{}, {{}, final_norm, c.param("embed.token"), tape.input("ones", inputs.raw_head)});
+        tape.one(ProjectResidual{}, {{}, final_norm, c.param(ParamId::embed_token), tape.input("ones", inputs.raw_head)});
     tape.keep(logits);
     return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
   }
-  const Var table = c.adapted(c.param("embed.token"), "head");
+  const Var table = c.adapted(c.param(ParamId::embed_token), "head");
   const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);

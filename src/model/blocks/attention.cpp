@@ -27,23 +27,23 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(point_name(InputPoint::attn_in, layer), normed);
-  const auto qkv =
-      tape.call(QkvProject{}, {normed, c.adapted(c.matrix("bank.qo", layer), "q"), c.adapted(c.matrix("bank.kv", layer), "k"),
-                               c.adapted(c.matrix("bank.kv", m.layers + layer), "v")});
+  const auto qkv = tape.call(
+      QkvProject{}, {normed, c.adapted(c.matrix(ParamId::qo, layer), "q"), c.adapted(c.matrix(ParamId::kv, layer), "k"),
+                     c.adapted(c.matrix(ParamId::kv, m.layers + layer), "v")});
   Var v = qkv.out.v;
   const auto& with_values = m.value_embed.layers;
   if (const auto at = std::find(with_values.begin(), with_values.end(), layer);
       m.value_embed.dim > 0 && at != with_values.end()) {
-    v = tape.one(ValueMix{}, {v, c.value_embed, c.param("value_embed.layer_scale", at - with_values.begin())});
+    v = tape.one(ValueMix{}, {v, c.value_embed, c.param(ParamId::value_embed_layer_scale, at - with_values.begin())});
   }
   const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
-  const auto qk = tape.call(norm, {qkv.out.q, qkv.out.k, c.param("block.q_gain", layer), c.rope});
+  const auto qk = tape.call(norm, {qkv.out.q, qkv.out.k, c.param(ParamId::q_gain, layer), c.rope});
   tape.observe(name + ".q", qk.out.q);
   tape.observe(name + ".k", qk.out.k);
   Var y = attend(c, qk.out.q, qk.out.k, v);
   if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
   if (m.attn_gate == AttnGateKind::sparse)
-    y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param("block.attn_gate", layer)});
+    y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param(ParamId::attn_gate, layer)});
   tape.observe(point_name(InputPoint::attn_out, layer), y);
   return y;
 }
