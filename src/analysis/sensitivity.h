@@ -18,7 +18,7 @@ struct LossChange {
 };
 
 struct MatrixSensitivity {
-  std::string name;  // "bank.up[3]"
+  std::string name;  // tensor_name()
   QuantRole role = QuantRole::q;
   int64_t layer = 0, weights = 0;
   std::vector<LossChange> change;   // for each of the widths

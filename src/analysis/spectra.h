@@ -15,7 +15,7 @@ namespace fairway {
 int64_t rank_holding(const std::vector<double>& singular, double share);
 
 struct Spectrum {
-  std::string name;  // "bank.up[3]"
+  std::string name;  // tensor_name()
   QuantRole role = QuantRole::q;
   int64_t layer = 0, rows = 0, cols = 0;
   int64_t rank95 = 0, rank99 = 0;

@@ -91,6 +91,15 @@ const std::vector<CallRule> kCalls{
     {".partial\"", "AtomicFile of base/file.h", {"base/file.cpp"}},
     {"flock(", "WriterLock of base/writer_lock.h", {"base/"}},
     {"steady_clock", "seconds_now() or Stopwatch of base/clock.h", {"base/clock.h"}},
+    // Parameters are told apart by their rows, not by their names.
+    {"\"embed.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"bank.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"block.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"skip.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"smear.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"bigram.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"value_embed.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
+    {"\"lane.", "ParamId of recipe/parameter_row.h", {"recipe/parameter_row."}},
 };
 // These headers are compiled by nvcc too, which takes neither library.
 const Names kPlainHeaderFolders{"tensor", "ops"};
@@ -198,6 +207,8 @@ TEST(Layering, TheCheckSeesForbiddenIncludes) {
   EXPECT_EQ(violations("report/x.cpp", "auto v = json::parse(text);\n").size(), 1U);
   EXPECT_EQ(violations("base/json.cpp", "auto v = json::parse(text);\n").size(), 0U);
   EXPECT_EQ(violations("train/x.cpp", "fmt::print(stderr, \"step\");\n").size(), 1U);
+  EXPECT_EQ(violations("quant/x.cpp", "if (name == \"bank.up\") {}\n").size(), 1U);
+  EXPECT_EQ(violations("recipe/parameter_row.cpp", ".name = \"bank.up\",\n").size(), 0U);
   EXPECT_EQ(violations("elsewhere/x.cpp", "\n").size(), 1U);
 }
 
