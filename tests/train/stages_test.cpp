@@ -74,12 +74,12 @@ TEST_F(Stages, AStageIsAnotherProgramOverTheSameWeights) {
   Queue queue(1);
   const auto executor = make_executor(Backend::cpu, queue);
   const Trainer trainer(of, micro_batch_geometry(of), *executor);
-  const size_t plain = trainer.program({}).calls.size();
-  EXPECT_GT(trainer.program({.looped = true}).calls.size(), plain) << "a looped layer runs twice";
-  EXPECT_GT(trainer.program({.fake_quant = true}).calls.size(), plain) << "every matrix is rounded";
+  const size_t plain = trainer.session({}).program().calls.size();
+  EXPECT_GT(trainer.session({.looped = true}).program().calls.size(), plain) << "a looped layer runs twice";
+  EXPECT_GT(trainer.session({.fake_quant = true}).program().calls.size(), plain) << "every matrix is rounded";
   const Recipe without = recipe({"train.qat.enabled=false"});
   const Trainer never(without, micro_batch_geometry(without), *executor);
-  EXPECT_THROW((void)never.program({.fake_quant = true}), std::logic_error);
+  EXPECT_THROW((void)never.session({.fake_quant = true}), std::logic_error);
 }
 
 TEST_F(Stages, ResumingGoesOnInTheStageThatWasLeft) {
