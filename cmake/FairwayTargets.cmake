@@ -10,8 +10,13 @@ target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
-# fairway_library(name DEPS fairway_base … [COLD]): every .cpp of the calling folder, or those listed after SOURCES. COLD: no loop
-# of it is ever waited for, so compiling it quickly counts for more than its own speed.
+# fairway_record(target): what a record needs (train, pack, score). The others serve people; no target of a record links them.
+function(fairway_record target)
+  set_property(GLOBAL APPEND PROPERTY FAIRWAY_RECORD_TARGETS ${target})
+endfunction()
+
+# fairway_library(name DEPS fairway_base … [RECORD] [COLD]): every .cpp of the calling folder, or those listed after SOURCES.
+# RECORD: see above. COLD: no loop of it is ever waited for, so compiling it quickly counts for more than its own speed.
 # Most of a file's compile time goes into the headers it includes, so files are compiled a few at a time as one unit: two in one
 # folder may not use a name twice in their unnamed namespaces. Files with options of their own stay alone.
 function(fairway_library name)
@@ -22,16 +27,22 @@ function(fairway_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC fairway_options ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${FAIRWAY_UNITY} UNITY_BUILD_BATCH_SIZE 7)
+  if(ARG_RECORD)
+    fairway_record(${name})
+  endif()
   if(ARG_COLD)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
   endif()
 endfunction()
 
-# fairway_test(DEPS … [SERIAL] [UNITS [ALONE …]]): the .cpp files of the calling folder under tests/ become one executable, its cases known
+# fairway_test(DEPS … [SERIAL] [TIMEOUT seconds] [UNITS [ALONE …]]): the .cpp files of the calling folder under tests/ become one executable, its cases known
 # to ctest. SERIAL: they start programs that use every core, so nothing else runs beside them. UNITS: compiled a few files at a time,
 # but for those named after ALONE, which share names with others of the folder.
 function(fairway_test)
-  cmake_parse_arguments(ARG "SERIAL;UNITS" "" "DEPS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;UNITS" "TIMEOUT" "DEPS;ALONE" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   add_executable(${folder}_test ${sources})
@@ -44,5 +55,5 @@ function(fairway_test)
   target_compile_definitions(${folder}_test PRIVATE
     FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")
   target_link_libraries(${folder}_test PRIVATE ${ARG_DEPS} GTest::gmock_main)
-  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600 LABELS ${folder} RUN_SERIAL ${ARG_SERIAL})
+  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${folder} RUN_SERIAL ${ARG_SERIAL})
 endfunction()

@@ -7,8 +7,7 @@
 #include "app/isolated.h"
 #include "base/error.h"
 #include "base/nearest_word.h"
-#include "base/output.h"
-#include "comm/launch.h"
+#include "stages/guarded_main.h"
 
 namespace {
 
@@ -50,14 +49,6 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-// Of several processes the first to fail tells why and ends all; before they have met, all fail alike and rank 0 speaks.
-int fail(const std::string& sentence, int status) {
-  if (fairway::Communicator* comm = fairway::world_if_made()) comm->end_all("fairway: " + sentence, status);
-  const fairway::Launch launch = fairway::find_launch();
-  if (launch.kind != fairway::Launch::Kind::mpi || launch.rank == 0) fairway::print_err("fairway: " + sentence + "\n");
-  return status;
-}
-
 }  // namespace
 
 void fairway::app::add_commands(CLI::App& program) {
@@ -68,17 +59,5 @@ void fairway::app::add_commands(CLI::App& program) {
 }
 
 int main(int argc, char** argv) {
-  fairway::guard_standard_streams();
-  try {
-    const int status = run(argc, argv);
-    fairway::require_output_written();
-    fairway::leave_world();
-    return status;
-  } catch (const fairway::InputError& error) {
-    return fail(error.what(), 2);
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", 1);
-  } catch (const std::exception& error) {
-    return fail(error.what(), 1);
-  }
+  return fairway::guarded_main("fairway", [&] { return run(argc, argv); });
 }

@@ -3,7 +3,7 @@
 
 #include "app/quantizing_flags.h"
 #include "app/stages.h"
-#include "artifact/code_size/code_bytes.h"
+#include "bundle/code_bytes.h"
 #include "base/file.h"
 #include "stages/pack_stage.h"
 #include "stages/ranks.h"

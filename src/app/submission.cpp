@@ -7,7 +7,7 @@
 
 #include "app/command.h"
 #include "artifact/artifact.h"
-#include "artifact/code_size/code_bytes.h"
+#include "bundle/code_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"

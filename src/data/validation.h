@@ -1,4 +1,4 @@
-// The only door to held-out tokens. tests/layering lets nothing but src/app (and this folder) include it, and ShardSet refuses
+// The only door to held-out tokens. tests/layering lets nothing but src/stages (and this folder) include it, and ShardSet refuses
 // the names of validation shards, so that training and quantizing cannot read them.
 #pragma once
 

@@ -2,43 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "base/clock.h"
-#include "recipe/recipe_json.h"
 
 namespace fairway::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-// key=value for each key below `prefix` that is not at its default; an artifact does not hold the recipe's way of scoring.
-void add_changes(const std::string& prefix, const ordered_json& have, const ordered_json& usual,
-                 std::vector<std::string>& out) {
-  for (const auto& [key, value] : have.items()) {
-    if (value == usual[key]) continue;
-    if (value.is_object())
-      add_changes(prefix + key + ".", value, usual[key], out);
-    else
-      out.push_back(prefix + key + "=" + value.dump());
-  }
-}
-
-ScoreRequest as_the_recipe_says(const ChainRequest& request, const Recipe& recipe) {
-  ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data};
-  score.mode = recipe.score.mode;
-  score.context = recipe.score.context;
-  if (recipe.score.mode != ScoreMode::plain) score.stride = std::min(recipe.score.stride, recipe.score.context);
-  Recipe rest = recipe;  // what has no field of its own
-  rest.score.mode = ScoreRecipe{}.mode;
-  rest.score.context = ScoreRecipe{}.context;
-  rest.score.stride = ScoreRecipe{}.stride;
-  Recipe usual;
-  usual.score.documents = packs_documents(recipe);  // an artifact says how it was trained
-  add_changes("score.", to_json_value(rest)["score"], to_json_value(usual)["score"], score.overrides);
-  return score;
-}
 
 ScoreRequest plainly(const ChainRequest& request, const Recipe& recipe) {
   ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data, .mode = ScoreMode::plain};
@@ -96,7 +66,7 @@ Phase plain_phase(const ChainRequest& request, const Recipe& recipe, const Stage
 }
 
 Phase score_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
-  const ScoreRequest score = as_the_recipe_says(request, recipe);
+  const ScoreRequest score = score_request(recipe, (fs::path(request.out) / "model.fwy").string(), request.data);
   return {.name = "score",
           .run = [&stages, score, keep = request.out] { return stages.score(score, keep); },
           .request = fields(score),
@@ -108,7 +78,8 @@ Phase score_phase(const ChainRequest& request, const Recipe& recipe, const Stage
 }
 
 Phase audit_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
-  const AuditRequest audit{as_the_recipe_says(request, recipe), (fs::path(request.out) / "receipt.json").string()};
+  const AuditRequest audit{score_request(recipe, (fs::path(request.out) / "model.fwy").string(), request.data),
+                           (fs::path(request.out) / "receipt.json").string()};
   return {.name = "audit",
           .run = [&stages, audit] { return stages.audit(audit); },
           .request = fields(audit.score),

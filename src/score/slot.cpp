@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/share_bytes.h"
+#include "score/evaluator.h"
 #include "score/offset_evaluator.h"
 
 namespace fairway {

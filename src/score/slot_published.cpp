@@ -3,6 +3,7 @@
 // positions before each window's scored ones, which are scored positions of the windows before it.
 #include <algorithm>
 
+#include "score/evaluator.h"
 #include "score/offset_evaluator.h"
 
 namespace fairway {

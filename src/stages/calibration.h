@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <memory>
 
-#include "stages/machine.h"
-#include "stages/weights.h"
 #include "calibrate/online.h"
 #include "quant/tensor_moments.h"
+#include "stages/machine.h"
+#include "stages/weights.h"
 #include "train/loop.h"
 
 namespace fairway {

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "stages/shared_score.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "data/validation.h"
+#include "stages/shared_score.h"
 
 namespace fairway {
 namespace {

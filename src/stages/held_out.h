@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "stages/tokenizer_check.h"
 #include "base/file_identity.h"
 #include "comm/communicator.h"
 #include "score/evaluator.h"
 #include "score/metric.h"
+#include "stages/tokenizer_check.h"
 #include "train/loop.h"
 
 namespace fairway {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "quant/quantize_model.h"
 #include "stages/calibration.h"
 #include "stages/requests.h"
-#include "quant/quantize_model.h"
 
 namespace fairway {
 

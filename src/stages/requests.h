@@ -40,5 +40,7 @@ struct ScoreRequest {
   int64_t tokens = 0;  // only the first so many; 0: all
   bool documents = false, all_targets = false;
 };
+// The artifact of a run, scored as the run's recipe says; the artifact itself does not hold that.
+ScoreRequest score_request(const Recipe& recipe, const std::string& artifact, const std::string& data);
 
 }  // namespace fairway

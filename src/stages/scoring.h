@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "stages/held_out.h"
-#include "stages/weights.h"
 #include "comm/communicator.h"
 #include "score/evaluator.h"
+#include "stages/held_out.h"
 #include "stages/machine.h"
 #include "stages/requests.h"
+#include "stages/weights.h"
 
 namespace fairway {
 

@@ -13,22 +13,23 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-// Debian packages of the build; the program needs no others.
+// Debian packages that the sources of a record need.
 constexpr const char* kRequirements =
-    "# Debian 12 packages\nmake\ng++\ncmake\nninja-build\npkg-config\nlibfmt-dev\nnlohmann-json3-dev\nlibcli11-dev\n"
-    "libtomlplusplus-dev\nlibssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibsentencepiece-dev\nlibbrotli-dev\nliblzma-dev\nlibzstd-"
-    "dev\n"
-    "zlib1g-dev\n";
+    "# Debian 12 packages\ng++\ncmake\nninja-build\npkg-config\nlibfmt-dev\nnlohmann-json3-dev\nlibtomlplusplus-dev\n"
+    "libssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibsentencepiece-dev\nlibbrotli-dev\nliblzma-dev\n";
 
+// Each seed with the budget that its artifact was packed for: the sources do not know their own bytes.
 std::string run_script(std::span<const RunFacts> runs) {
-  std::string seeds;
-  for (const RunFacts& run : runs) seeds += fmt::format("{}{}", seeds.empty() ? "" : ",", run.seed());
-  const char* packing = runs.front().pack.value("as_published", false) ? " --as-published" : "";
-  return "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n"
-         "mkdir -p source && tar -xJf source.tar.xz -C source\n"
-         "cmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build --target fairway\n"
-         "source/build/bin/fairway run recipe.toml --data \"$1\" --out runs --seeds " +
-         seeds + packing + " --resume\n";
+  std::string text =
+      "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n"
+      "mkdir -p source && tar -xJf source.tar.xz -C source\n"
+      "cmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build\n";
+  for (const RunFacts& run : runs) {
+    text += fmt::format("source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed{0} --seed {0}", run.seed());
+    if (const uint64_t budget = run.pack.value("budget", uint64_t{0}); budget > 0) text += fmt::format(" --budget {}", budget);
+    text += run.pack.value("as_published", false) ? " --as-published\n" : "\n";
+  }
+  return text;
 }
 
 void write_files(const fs::path& folder, std::span<const RunFacts> runs, const About& about, const Sources& sources,

@@ -144,7 +144,7 @@ TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
     EXPECT_TRUE(fs::exists(record / file)) << file;
   EXPECT_TRUE(run_json({"submission", "--check", record.string()})["held"].get<bool>());
   // The sources that are counted are the sources that are shipped, and can be unpacked.
-  const std::string list = "tar -tJf '" + (record / "source.tar.xz").string() + "' | grep -qx src/app/main.cpp";
+  const std::string list = "tar -tJf '" + (record / "source.tar.xz").string() + "' | grep -qx src/record/main.cpp";
   EXPECT_EQ(std::system(list.c_str()), 0);
   EXPECT_EQ(json::parse(contents(record / "submission.json"))["bytes_code"], fs::file_size(record / "source.tar.xz"));
 

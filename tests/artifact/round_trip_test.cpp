@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "artifact/code_size/code_bytes.h"
 #include "artifact/file_parts.h"
 #include "artifact/interchange.h"
 #include "base/error.h"
@@ -113,15 +112,6 @@ TEST(Artifact, DequantizesUnderInterchangeNames) {
   const float first = static_cast<float>(token.q[5]) * from_half(token.scale[0]);
   EXPECT_EQ(weights.get("embed.token").as<float>()[5], first);
   EXPECT_EQ(weights.metadata().at("looped"), "1");
-}
-
-// Compressed sources: more than a tenth and less than a half of what the folder holds.
-TEST(CodeBytes, AreThoseOfTheSources) {
-  uint64_t plain = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(FAIRWAY_SOURCE_DIR "/src"))
-    if (entry.is_regular_file()) plain += entry.file_size();
-  EXPECT_GT(code_bytes(), static_cast<int64_t>(plain / 10));
-  EXPECT_LT(code_bytes(), static_cast<int64_t>(plain / 2));
 }
 
 // Files written by earlier releases: they must read forever, to these weights.

@@ -53,6 +53,8 @@ const std::map<std::string, Names> kMayInclude{
     {"analysis",
      {"tensor", "ops", "params", "comm", "autograd", "data", "model", "optim", "average", "train", "quant", "artifact", "score",
       "recipe", "tokenizer"}},
+    {"record", {"stages"}},
+    {"bundle", {}},
     {"report", {"recipe"}},
     {"pipeline", {"recipe", "analysis", "report", "stages"}},
     {"submission", {"recipe", "analysis", "report"}},
@@ -221,6 +223,32 @@ TEST(Layering, SourcesIncludeOnlyWhatTheyMay) {
     for (const std::string& sentence : violations(path, slurp(entry.path()))) ADD_FAILURE() << "src/" << sentence;
   }
   EXPECT_GT(files, 10);
+}
+
+// The folders of src/CMakeLists.txt's list of this name.
+Names folders_of(const std::string& list) {
+  const std::string text = slurp(kRoot / "src" / "CMakeLists.txt"), begin = "set(" + list + " ";
+  const size_t at = text.find(begin) + begin.size();
+  std::istringstream words(text.substr(at, text.find(')', at) - at));
+  Names names;
+  for (std::string word; words >> word;) names.insert(word);
+  return names;
+}
+
+std::string first_folder(const std::string& layer) { return layer.substr(0, layer.find('/')); }
+
+TEST(Layering, WhatARecordNeedsIncludesNothingThatServesPeople) {
+  const Names record = folders_of("record_folders"), people = folders_of("people_folders");
+  EXPECT_GT(record.size(), 10U);
+  EXPECT_GT(people.size(), 5U);
+  for (const auto& [layer, allowed] : kMayInclude) {
+    const std::string folder = first_folder(layer);
+    if (folder == "app") continue;
+    EXPECT_NE(record.contains(folder), people.contains(folder)) << folder << " belongs to one group of src/CMakeLists.txt";
+    if (!record.contains(folder)) continue;
+    for (const std::string& other : allowed)
+      EXPECT_TRUE(record.contains(first_folder(other))) << layer << "/ may include " << other << "/, which no record needs";
+  }
 }
 
 TEST(Layering, NoFileIsTooLong) {

@@ -1,0 +1,116 @@
+// Run by the build: count_code ROOT LIST OUT.cpp OUT.tar.xz OVERLAY... Makes the source bundle of fairway-record: of the
+// sources in LIST and the headers below ROOT/src those that the program needs, stripped, with the files of the OVERLAY folders
+// in place of those at the same paths or beside them (an OVERLAY may also be a single file). OUT.cpp takes the bundle into the
+// program. A line of LIST is a source that this build compiles for records: PATH|OPTIONS|DEFINITIONS|ALONE, as CMake has its
+// properties.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+#include "bundle/needed_files.h"
+#include "bundle/strip_source.h"
+#include "bundle/tar_xz.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace fairway::bundle;
+
+std::optional<std::string> read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || fs::is_directory(path)) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Source {
+  std::string path;        // relative to ROOT/src
+  std::string properties;  // for CMake; may be empty
+};
+
+std::vector<Source> read_list(const fs::path& root, const fs::path& list) {
+  std::vector<Source> sources;
+  std::ifstream file(list);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string path, options, definitions, alone;
+    std::getline(std::getline(std::getline(std::getline(fields, path, '|'), options, '|'), definitions, '|'), alone);
+    std::string properties;
+    if (!options.empty()) properties += " COMPILE_OPTIONS \"" + options + "\"";
+    if (!definitions.empty()) properties += " COMPILE_DEFINITIONS \"" + definitions + "\"";
+    if (!alone.empty()) properties += " SKIP_UNITY_BUILD_INCLUSION ON";
+    sources.push_back({fs::path(path).lexically_relative(root / "src").string(), properties});
+  }
+  return sources;
+}
+
+// What the overlays hold, relative to the bundle's root.
+std::map<std::string, std::string> read_overlays(const fs::path& root, const std::vector<fs::path>& overlays) {
+  std::map<std::string, std::string> files;
+  for (const fs::path& folder : overlays) {
+    if (fs::is_regular_file(folder)) {
+      files[folder.lexically_relative(root).string()] = *read(folder);
+      continue;
+    }
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = *read(entry.path());
+    }
+  }
+  return files;
+}
+
+std::map<std::string, std::string> bundle_files(const fs::path& root, const fs::path& list,
+                                                const std::map<std::string, std::string>& overlay) {
+  const std::vector<Source> sources = read_list(root, list);
+  std::vector<std::string> paths;
+  for (const Source& source : sources) paths.push_back(source.path);
+  for (const auto& [path, text] : overlay) {
+    if (path.starts_with("src/")) paths.push_back(path.substr(4));
+  }
+  const ReadFile read_source = [&](const std::string& path) {
+    const auto replaced = overlay.find("src/" + path);
+    return replaced != overlay.end() ? std::optional(replaced->second) : read(root / "src" / path);
+  };
+  std::map<std::string, std::string> files;
+  const std::set<std::string> needed = needed_files("record/main.cpp", paths, read_source);
+  for (const std::string& path : needed) files["src/" + path] = strip_source(*read_source(path));
+  for (const auto& [path, text] : overlay) {
+    if (!path.starts_with("src/")) files[path] = strip_cmake(text);
+  }
+  std::string& properties = files["sources.cmake"];
+  for (const Source& source : sources) {
+    if (needed.contains(source.path) && !source.properties.empty())
+      properties += "set_source_files_properties(src/" + source.path + " PROPERTIES" + source.properties + ")\n";
+  }
+  return files;
+}
+
+void write_code(const fs::path& out, const fs::path& bundle, size_t size) {
+  std::ofstream(out) << "// Written by src/bundle/count_code.cpp.\n"
+                     << "#include \"bundle/code_bytes.h\"\n\n"
+                     << "__asm__(\".section .rodata\\n.globl fairway_source_bundle\\nfairway_source_bundle:\\n.incbin \\\""
+                     << bundle.string() << "\\\"\\n.previous\\n\");\nextern \"C\" const char fairway_source_bundle[];\n\n"
+                     << "namespace fairway {\n\nstd::string_view source_bundle() { return {fairway_source_bundle, " << size
+                     << "}; }\n\nint64_t code_bytes() { return " << size << "; }\n\n}  // namespace fairway\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::cerr << "usage: count_code ROOT LIST OUT.cpp OUT.tar.xz OVERLAY...\n";
+    return 2;
+  }
+  try {
+    const std::vector<fs::path> overlays(argv + 5, argv + argc);
+    const std::string bundle = tar_xz(bundle_files(argv[1], argv[2], read_overlays(argv[1], overlays)));
+    std::ofstream(argv[4], std::ios::binary).write(bundle.data(), static_cast<std::streamsize>(bundle.size()));
+    write_code(argv[3], argv[4], bundle.size());
+  } catch (const std::exception& error) {
+    std::cerr << "count_code: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}

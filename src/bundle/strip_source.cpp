@@ -1,0 +1,128 @@
+#include "bundle/strip_source.h"
+
+#include <cctype>
+
+namespace fairway::bundle {
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Reads one token after the other; what matters of each is only where it ends.
+class Stripper {
+ public:
+  explicit Stripper(std::string_view text) : text_(text) {}
+
+  std::string run() {
+    while (at_ < text_.size()) step();
+    end_line();
+    return std::move(out_);
+  }
+
+ private:
+  char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+  void step() {
+    const char c = peek();
+    if (c == '\n') {
+      ++at_;
+      end_line();
+    } else if (c == '\\' && peek(1) == '\n') {
+      at_ += 2;
+      put_space();
+      line_ += "\\\n";
+      begins_ = true;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++at_;
+      space_ = true;
+    } else if (c == '/' && peek(1) == '/') {
+      line_comment();
+    } else if (c == '/' && peek(1) == '*') {
+      const size_t end = text_.find("*/", at_ + 2);
+      at_ = end == std::string_view::npos ? text_.size() : end + 2;
+      space_ = true;
+    } else if (c == '"' || c == '\'') {
+      quoted(c);
+    } else if (is_digit(c) || (c == '.' && is_digit(peek(1)))) {
+      number();
+    } else if (is_word(c)) {
+      word();
+    } else {
+      put(1);
+    }
+  }
+
+  void line_comment() {  // a backslash at its end takes in the next line
+    while (at_ < text_.size() && peek() != '\n') at_ += peek() == '\\' && peek(1) == '\n' ? 2 : 1;
+  }
+
+  void quoted(char quote) {
+    size_t length = 1;
+    while (peek(length) != quote && peek(length) != '\n' && at_ + length < text_.size()) length += peek(length) == '\\' ? 2 : 1;
+    put(length + (peek(length) == quote ? 1 : 0));
+  }
+
+  void number() {  // a quote between digits separates them
+    size_t length = 1;
+    for (;; ++length) {
+      const char c = peek(length), before = peek(length - 1);
+      const bool sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
+      if (!is_word(c) && c != '.' && !sign && !(c == '\'' && is_word(peek(length + 1)))) break;
+    }
+    put(length);
+  }
+
+  void word() {
+    size_t length = 1;
+    while (is_word(peek(length))) ++length;
+    const std::string_view name = text_.substr(at_, length);
+    const bool raw = name == "R" || name == "LR" || name == "uR" || name == "UR" || name == "u8R";
+    if (!raw || peek(length) != '"') return put(length);
+    const size_t open = text_.find('(', at_ + length);
+    if (open == std::string_view::npos) return put(length);
+    const std::string close = ")" + std::string(text_.substr(at_ + length + 1, open - at_ - length - 1)) + "\"";
+    const size_t end = text_.find(close, open);
+    put(end == std::string_view::npos ? text_.size() - at_ : end + close.size() - at_);
+  }
+
+  void put_space() {
+    if (space_ && !begins_) line_ += ' ';
+    space_ = false;
+  }
+  void put(size_t length) {
+    put_space();
+    line_ += text_.substr(at_, length);
+    at_ += std::min(length, text_.size() - at_);
+    begins_ = false;
+  }
+  void end_line() {  // one that is empty still ends a continued one
+    if (!line_.empty()) out_ += line_ + "\n";
+    line_.clear();
+    space_ = false;
+    begins_ = true;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  std::string out_, line_;
+  bool space_ = false;  // since the last token
+  bool begins_ = true;  // no token yet on this line
+};
+
+}  // namespace
+
+std::string strip_source(std::string_view text) { return Stripper(text).run(); }
+
+std::string strip_cmake(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.empty() && line.front() != '#') out.append(line) += '\n';
+  }
+  return out;
+}
+
+}  // namespace fairway::bundle

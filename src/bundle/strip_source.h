@@ -1,0 +1,13 @@
+// C++ and CUDA text without what a compiler does not read: comments, blank lines, indentation, spaces beyond one. Tokens,
+// literals and the ends of preprocessor lines stay as they are.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fairway::bundle {
+
+std::string strip_source(std::string_view text);
+std::string strip_cmake(std::string_view text);  // lines that are comments, blank lines and indentation
+
+}  // namespace fairway::bundle

@@ -1,0 +1,38 @@
+#include "stages/guarded_main.h"
+
+#include <new>
+
+#include "base/error.h"
+#include "base/output.h"
+#include "comm/launch.h"
+
+namespace fairway {
+namespace {
+
+// Before the processes have met, all fail alike and rank 0 speaks.
+int fail(const std::string& sentence, int status) {
+  if (Communicator* comm = world_if_made()) comm->end_all(sentence, status);
+  const Launch launch = find_launch();
+  if (launch.kind != Launch::Kind::mpi || launch.rank == 0) print_err(sentence + "\n");
+  return status;
+}
+
+}  // namespace
+
+int guarded_main(const std::string& program, const std::function<int()>& work) {
+  guard_standard_streams();
+  try {
+    const int status = work();
+    require_output_written();
+    leave_world();
+    return status;
+  } catch (const InputError& error) {
+    return fail(program + ": " + error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return fail(program + ": out of memory", 1);
+  } catch (const std::exception& error) {
+    return fail(program + ": " + error.what(), 1);
+  }
+}
+
+}  // namespace fairway
