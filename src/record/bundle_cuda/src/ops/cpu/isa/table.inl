@@ -5,6 +5,7 @@
 #include "ops/cpu/isa/gemm_pack.inl"
 #include "ops/cpu/isa/gemm.inl"
 #include "ops/cpu/isa/peak.inl"
+#include "ops/cpu/isa/columns.inl"
 #include "ops/cpu/isa/quant.inl"
 // clang-format on
 
