@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 double finite_number(const json& record, const char* key, const fs::path& path) {
   if (!record.is_object() || !record.contains(key) || !record[key].is_number())
-    throw InputError(path.string() + ": has no number \"" + key + "\"; expected what `fairway score --json` prints");
+    throw InputError(path.string() + ": has no number \"" + key + "\"; expected the output of `fairway score --json`");
   const auto value = record[key].get<double>();
   if (!std::isfinite(value)) throw InputError(path.string() + ": \"" + key + "\" is not finite");
   return value;
@@ -43,10 +43,10 @@ std::vector<std::string> expanded(const std::string& name) {
   if (!fs::is_directory(name) || !fs::exists(ledger)) return {name};
   const json content = parse_json_or_discard(read_file(ledger), ledger.string());
   if (!content.is_object() || !content.contains("seeds") || !content["seeds"].is_array())
-    throw InputError(ledger.string() + ": is not the ledger that `fairway run --seeds` writes");
+    throw InputError(ledger.string() + ": not a ledger of `fairway run --seeds`");
   std::vector<std::string> out;
   for (const json& seed : content["seeds"]) {
-    if (!seed.is_number_unsigned()) throw InputError(ledger.string() + ": " + seed.dump() + " under \"seeds\" is no seed");
+    if (!seed.is_number_unsigned()) throw InputError(ledger.string() + ": " + seed.dump() + " under \"seeds\" is not a seed");
     out.push_back((fs::path(name) / ("seed" + seed.dump())).string());
   }
   return out;
@@ -66,8 +66,8 @@ std::vector<double> scaled(std::vector<double> values, double by) {
 // Puts `against` into the order of the seeds of `runs`.
 void match_seeds(const SeedScores& runs, SeedScores& against) {
   if (runs.size() != against.size())
-    throw InputError(fmt::format("--paired: {} runs against {}; expected as many of each, with the same seeds", runs.size(),
-                                 against.size()));
+    throw InputError(fmt::format("--paired: {} runs against {}; expected the same number on both sides, with the same seeds",
+                                 runs.size(), against.size()));
   if (runs.seeds.empty() || against.seeds.empty()) return;
   SeedScores ordered{.on = against.on, .published = against.published};
   for (const int64_t seed : runs.seeds) {
@@ -95,9 +95,8 @@ T field_of(const json& score, const char* key, const fs::path& path) {
   try {
     return score.at(key).get<T>();
   } catch (const json::exception&) {
-    throw InputError(fmt::format(
-        "{}: has no \"{}\", so what was scored cannot be compared; expected what `fairway score` of this version writes",
-        path.string(), key));
+    throw InputError(
+        fmt::format("{}: has no \"{}\", so the scores cannot be compared; score again with this version", path.string(), key));
   }
 }
 
@@ -120,7 +119,7 @@ std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
 
 std::string not_official(const ScoredOn& on, const PublishedScores& published) {
   const std::string name(published.name);
-  if (!on.packed) return fmt::format("{} is a score of artifacts, the runs' is of weights as they were trained", name);
+  if (!on.packed) return fmt::format("{} is a score of artifacts; the runs were scored from weights as trained", name);
   if (on.whole && std::abs(on.bytes - kOfficialBytes) <= kOfficialTail) return "";
   return fmt::format("{} was scored on the whole official validation text, about {} bytes; the runs on {} {} bytes{}", name,
                      kOfficialBytes, on.whole ? "a text of" : "the first", on.bytes, on.whole ? "" : " of theirs");
@@ -157,7 +156,7 @@ std::string incomparable(const SeedScores& runs, const SeedScores& against) {
   if (runs.published != nullptr) return not_official(against.on, *runs.published);
   const ScoredOn &a = runs.on, &b = against.on;
   if (a.text != b.text) return fmt::format("the texts differ: SHA-256 {} and {}", short_hash(a.text), short_hash(b.text));
-  if (a.packed != b.packed) return "one side is a score of artifacts, the other of weights as they were trained";
+  if (a.packed != b.packed) return "one side scored artifacts, the other weights as trained";
   if (a.tokenizer == b.tokenizer) {
     if (a.tokens == b.tokens && a.bytes == b.bytes) return "";
     return fmt::format("different parts of the text were scored: {} targets of {} bytes, and {} of {}", a.tokens, a.bytes,
@@ -173,7 +172,7 @@ SeedScores read_scores(const std::vector<std::string>& names) {
   std::vector<std::string> all;
   for (const std::string& name : names) {
     if (const PublishedScores* known = fs::exists(name) ? nullptr : find_published(name)) {
-      if (names.size() > 1) throw InputError(name + ": a published system is a whole side; name it alone");
+      if (names.size() > 1) throw InputError(name + ": a published system cannot be mixed with runs; name it alone");
       scores.nats.assign(known->nats.begin(), known->nats.end());
       scores.bpb.assign(known->bpb.begin(), known->bpb.end());
       scores.seeds.assign(known->seeds.begin(), known->seeds.end());
@@ -191,8 +190,8 @@ SeedScores read_scores(const std::vector<std::string>& names) {
     const ScoredOn on = scored_on(record, path);
     if (first.empty()) first = path, scores.on = on;
     if (on != scores.on)
-      throw InputError(fmt::format("{} and {}: scores of one side must be of the same thing, they differ in {}", first.string(),
-                                   path.string(), first_difference(scores.on, on)));
+      throw InputError(fmt::format("{} and {}: all scores of one side must be comparable, but they differ in {}",
+                                   first.string(), path.string(), first_difference(scores.on, on)));
     if (const auto seed = fs::is_directory(name) ? seed_of(name) : std::nullopt) scores.seeds.push_back(*seed);
   }
   if (scores.seeds.size() != scores.size()) scores.seeds.clear();
@@ -248,7 +247,7 @@ std::string to_text(const Comparison& c) {
   if (std::isfinite(c.delta_bpb)) text += fmt::format(" {:+.5f} bits per byte", c.delta_bpb);
   text += fmt::format("\n{} on {}: t = {:.3f}, df = {:.3f}, p = {:.3g}\n", c.paired ? "paired test" : "Welch's test",
                       c.through_bytes ? "bits per byte" : "nats per token", c.test.t, c.test.df, c.test.p);
-  if (c.through_bytes && c.margin_bpb <= 0) return text + "record: cannot be told without the nats per token of either side\n";
+  if (c.through_bytes && c.margin_bpb <= 0) return text + "record: not known without nats per token on both sides\n";
   text += fmt::format("better by more than {} nats", kRecordNats);
   if (c.margin_bpb > 0) text += fmt::format(" ({:.5f} bits per byte)", c.margin_bpb);
   text += fmt::format(": t = {:.3f}, one-sided p = {:.3g}\n", c.margin.t, c.margin.p);

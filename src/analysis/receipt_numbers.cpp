@@ -11,7 +11,7 @@ std::vector<std::string> wrong_score(const ordered_json& score, const BlockSums&
   std::vector<std::string> wrong;
   const auto expect = [&](const char* key, const ordered_json& value) {
     if (const ordered_json told = score.value(key, ordered_json()); told != value)
-      wrong.push_back(fmt::format("its {} is {}, its records give {}", key, told.dump(), value.dump()));
+      wrong.push_back(fmt::format("its {} is {}, but its records give {}", key, told.dump(), value.dump()));
   };
   expect("tokens", sum.tokens);
   expect("bytes", sum.bytes);
@@ -35,9 +35,10 @@ std::vector<std::string> wrong_numbers(const ordered_json& receipt) {
   std::vector<std::string> wrong = wrong_score(score, blocks, targets);
   for (const char* key : {"mode", "context"}) {
     if (score.at(key) != settings.at(key))
-      wrong.push_back(fmt::format("its {} is {}, it was scored with {}", key, score.at(key).dump(), settings.at(key).dump()));
+      wrong.push_back(
+          fmt::format("its {} is {}, but it was scored with {}", key, score.at(key).dump(), settings.at(key).dump()));
   }
-  if (score.at("legal") != receipt.at("legal")) wrong.emplace_back("it tells twice, and differently, whether it is legal");
+  if (score.at("legal") != receipt.at("legal")) wrong.emplace_back("it contradicts itself on whether it is legal");
   return wrong;
 }
 

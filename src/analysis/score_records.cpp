@@ -28,7 +28,7 @@ RecordsHeader read_records_header(const InputFile& file) {
   const RecordsHeader known;
   const uint64_t size = file.size();
   if (file.read_at(&header, sizeof header, 0) != sizeof header || std::memcmp(header.magic, known.magic, 4) != 0)
-    refuse_records(file.path(), "does not begin as records of a score");
+    refuse_records(file.path(), "does not begin like score records");
   if (header.version != known.version) refuse_records(file.path(), fmt::format("version {} is not known", header.version));
   if (header.targets > size || size != sizeof header + sizeof(float) * header.targets)
     refuse_records(file.path(), fmt::format("{} bytes do not hold its {} targets", size, header.targets));
@@ -71,7 +71,7 @@ ScoreRecords read_score_records(const std::filesystem::path& path) {
     if (file.read_at(block.data(), bytes, sizeof header + sizeof(float) * static_cast<uint64_t>(first)) != bytes)
       refuse_records(path, "became shorter while it was read");
     const auto bad = std::find_if(block.begin(), block.end(), [](float nll) { return !std::isfinite(nll); });
-    if (bad != block.end()) refuse_records(path, fmt::format("target {} is no number", first + (bad - block.begin()) + 1));
+    if (bad != block.end()) refuse_records(path, fmt::format("target {} is not a number", first + (bad - block.begin()) + 1));
     hash.update(block.data(), bytes);
     out.nats.push_back(sum_of_block(block));
   }

@@ -92,7 +92,7 @@ class Analyzer {
     if (folder.empty() && !source_.folder.empty() && fs::is_directory(source_.folder / "data"))
       folder = source_.folder / "data";
     if (folder.empty())
-      throw InputError("--data: name the folder with validation shards and tokenizer.model; only svd needs none");
+      throw InputError("--data: expected a folder with validation shards and tokenizer.model (only svd works without)");
     const TokenizerClaim claim = tokenizer_claim(source_.weights);
     std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
@@ -106,7 +106,7 @@ class Analyzer {
     const TargetBytes bytes = held_out->target_bytes();
     int64_t sum = 0;
     for (int64_t target = 1; target <= targets; ++target) sum += bytes.of(stream_, target);
-    if (sum < 1) throw InputError(folder.string() + ": the validation tokens stand for no bytes");
+    if (sum < 1) throw InputError(folder.string() + ": the validation tokens have no bytes");
     bits_per_nat_ = static_cast<double>(targets) / static_cast<double>(sum) / std::numbers::ln2;
   }
 
@@ -172,7 +172,7 @@ ordered_json begun_record(const fs::path& out, const std::string& digest) {
 int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
   if (flags.words.size() > 2) throw InputError("analyze: expected [WHAT] FILE, got " + flags.words[2] + " too");
   if (flags.words.size() == 2 && !flags.what.empty())
-    throw InputError("analyze: " + flags.words[0] + " and --what both say what to do");
+    throw InputError("analyze: " + flags.words[0] + " and --what: give only one of them");
   if (flags.words.size() == 2) flags.what = flags.words[0];
   const std::vector<std::string> what = parse_what(flags.what);
   parse_bits(flags.bits);
@@ -200,7 +200,7 @@ int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
   }
   if (!out.empty()) {
     result["path"] = out.string();
-    text += fmt::format("\n{}: what fairway report draws\n", out.string());
+    text += fmt::format("\nwritten to {}; fairway report draws it\n", out.string());
   }
   print_result(common, result, text);
   return status;
@@ -217,11 +217,11 @@ void add_analyze(CLI::App& program) {
       ->expected(1, 3);
   command->add_option("--what", flags->what, "the same choice as a list: svd,heads (default: all)");
   command->add_option("--data", flags->data, "folder with validation shards and tokenizer.model (default: RUN/data)");
-  command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
-  command->add_option("--tokens", flags->tokens, "validation tokens to look at, from the first on")
+  command->add_option("--recipe", flags->recipe, "recipe of a weight file that has no run folder");
+  command->add_option("--tokens", flags->tokens, "how many validation tokens to read, from the start")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  command->add_option("--context", flags->context, "tokens of a row (default: as in training)")->check(CLI::Range(2, 1 << 20));
+  command->add_option("--context", flags->context, "tokens per row (default: as in training)")->check(CLI::Range(2, 1 << 20));
   command->add_option("--bits", flags->bits, "sensitivity: one width or two, the finer one first")->capture_default_str();
   command->add_option("--out", flags->out, "the JSON file (default: RUN/analysis.json)");
 }

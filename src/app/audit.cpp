@@ -7,12 +7,12 @@
 #include "app/receipt_file.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
-#include "bundle/code_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
+#include "bundle/code_bytes.h"
 #include "report/counted_calibration.h"
 #include "report/last_record.h"
 
@@ -58,7 +58,7 @@ auto reading_receipt(const std::string& path, Work work) {
   try {
     return work();
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(path + ": a field of the receipt is missing or of another kind (" + error.what() + ")");
+    throw InputError(path + ": a field of the receipt is missing or has the wrong type (" + error.what() + ")");
   }
 }
 
@@ -148,12 +148,12 @@ void add_audit(CLI::App& program) {
   CLI::App* command = add_command(program, "audit", "is a score legal? tests of causality, normalisation, order and budgets",
                                   [flags](const CommonFlags& common) { return run_audit(common, *flags); });
   add_scoring_flags(*command, flags->score, false);
-  command->add_option("--probes", flags->request.probes, "random places to change (20 and more: every change at every place)")
+  command->add_option("--probes", flags->request.probes, "random places to change (20 or more: every change at every place)")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   command->add_flag("--no-controls", flags->no_controls, "leave out T10, the evaluators that must fail");
-  command->add_option("--receipt", flags->request.receipt, "receipt of the score, which gets the tests' results");
-  command->add_option("--verify", flags->verify, "check a receipt: files, numbers, program and tests are as it says");
+  command->add_option("--receipt", flags->request.receipt, "receipt of the score; the test results are added to it");
+  command->add_option("--verify", flags->verify, "check that files, numbers, program and tests match a receipt");
   command->add_flag("--again", flags->again, "with --verify: score again and compare every record");
 }
 

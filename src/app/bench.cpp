@@ -67,8 +67,7 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
 
 int bench_ops(const CommonFlags& common, double seconds) {
   const Backend backend = parse_backend(common.backend);
-  if (backend == Backend::ref)
-    throw InputError("--backend ref: bench ops times products, and the reference has none to time; use cpu or cuda");
+  if (backend == Backend::ref) throw InputError("--backend ref: the reference has no products to time; use cpu or cuda");
   std::vector<bench::GemmLine> products;
   if (backend == Backend::cpu) {
     Machine machine(common);
@@ -123,14 +122,14 @@ int bench_loader(const CommonFlags& common, LoaderFlags flags) {
 
 void add_loader(CLI::App& bench) {
   auto flags = std::make_shared<LoaderFlags>();
-  CLI::App* command = add_command(bench, "loader", "training batches from a folder of shards, by themselves",
+  CLI::App* command = add_command(bench, "loader", "the data loader alone, on a folder of shards",
                                   [flags](const CommonFlags& common) { return bench_loader(common, *flags); });
   command->add_option("--data", flags->data, "folder of shards")->required();
   command->add_option("--sampler", flags->sampler, "sequential, coprime, shuffled or docpack")->capture_default_str();
-  command->add_option("--seq-len", flags->options.sampling.length, "tokens of a row")
+  command->add_option("--seq-len", flags->options.sampling.length, "tokens per row")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--rows", flags->options.sampling.rows, "rows of an emulated rank")
+  command->add_option("--rows", flags->options.sampling.rows, "rows per emulated rank")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--seconds", flags->options.seconds, "time to measure")
@@ -148,12 +147,12 @@ void add_bench(CLI::App& program) {
                                [flags](const CommonFlags& common) { return bench_step(common, *flags); });
   step->add_option("--recipe", flags->recipe, "a built-in recipe or a TOML file")->capture_default_str();
   step->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
-  step->add_option("--tokens", flags->tokens, "tokens of the step (default: two sequences)")
+  step->add_option("--tokens", flags->tokens, "tokens per step (default: two sequences)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(number_between(0.1, 600));
   step->add_flag("--looped", flags->looped, "with depth recurrence");
   auto seconds = std::make_shared<double>(0.5);
-  CLI::App* ops = add_command(*bench, "ops", "matrix products of the backend against its machine's peak",
+  CLI::App* ops = add_command(*bench, "ops", "matrix products, compared with the machine's peak",
                               [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
   ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
   add_loader(*bench);

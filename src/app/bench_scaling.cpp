@@ -84,13 +84,13 @@ int bench_scaling(const CommonFlags& common, ScalingFlags flags) {
 
 void add_scaling_bench(CLI::App& bench) {
   auto flags = std::make_shared<ScalingFlags>();
-  CLI::App* command = add_command(bench, "scaling", "a model of the step on several GPUs, held against published times",
+  CLI::App* command = add_command(bench, "scaling", "a model of the step on several GPUs, compared with published times",
                                   [flags](const CommonFlags& common) { return bench_scaling(common, *flags); });
   command->add_option("--recipe", flags->recipe, "a built-in recipe or a TOML file")->capture_default_str();
   command->add_option("--gpu", flags->gpu, "h100 or h200")->capture_default_str();
   command->add_option("--schedule", flags->schedule, "published, packed or early")->capture_default_str();
   command->add_option("--ranks", flags->inputs.ranks, "GPUs")->capture_default_str()->check(CLI::Range(2, 1024));
-  command->add_option("--tokens", flags->inputs.tokens, "tokens of one GPU in a step")
+  command->add_option("--tokens", flags->inputs.tokens, "tokens per GPU and step")
       ->capture_default_str()
       ->check(number_between(1, 1e9));
   command->add_option("--passes-ms", flags->inputs.passes_ms, "measured forward and backward (default: the PyTorch stack's)")

@@ -19,7 +19,7 @@ void require_one_process(const std::string& name) {
   for (const char* shared : {"train", "score", "quantize", "pack", "run", "doctor"}) {
     if (name == shared) return;
   }
-  throw InputError(fmt::format("{} = {}: fairway {} works in one process; train, score, quantize and pack use several",
+  throw InputError(fmt::format("{} = {}: fairway {} runs in one process only; train, score, quantize and pack can use several",
                                launch.variable, launch.size, name));
 }
 
@@ -35,7 +35,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   auto flags = std::make_shared<CommonFlags>();
   flags->backend = default_backend();
   command->add_flag("--json", flags->json, "print one JSON object on standard output, logs on standard error");
-  command->add_flag("--quiet", flags->quiet, "print nothing but errors and, with --json, the result");
+  command->add_flag("--quiet", flags->quiet, "print only errors and, with --json, the result");
   command->add_option("--backend", flags->backend, "cpu, cuda or ref")->capture_default_str();
   command->add_option("--threads", flags->threads, "threads to use (0: all)")
       ->capture_default_str()
@@ -66,9 +66,11 @@ void add_budget(CLI::App& command, uint64_t& bytes) {
       if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMostBytes) return std::string();
     } catch (const CLI::ValidationError&) {  // its sentence lists every unit there is
     }
-    return fmt::format("{} is not a number of bytes from 1 to {}, or one such as 500KB or 16MB", given, kMostBytes);
+    return fmt::format("{}: expected a number of bytes from 1 to {}, or a size such as 500KB or 16MB", given, kMostBytes);
   };
-  command.add_option("--budget", bytes, "bytes the artifact may have, or 500KB, 16MB (default: 16000000 less the code's)")
+  command
+      .add_option("--budget", bytes,
+                  "largest size of the artifact in bytes, or as 500KB, 16MB (default: 16000000 minus the code)")
       ->transform(CLI::Validator(to_bytes, "SIZE"));
 }
 

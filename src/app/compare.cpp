@@ -24,7 +24,7 @@ int run_compare(const CommonFlags& common, const CompareFlags& flags) {
 
 void add_compare(CLI::App& program) {
   auto flags = std::make_shared<CompareFlags>();
-  CLI::App* command = add_command(program, "compare", "do these runs beat those? Welch's t over their seeds",
+  CLI::App* command = add_command(program, "compare", "compare runs over their seeds: Welch's t-test and the record rule",
                                   [flags](const CommonFlags& common) { return run_compare(common, *flags); });
   const std::string what = "run folders, a folder of run --seeds, score.json files, or a published system (pr1019, pr1855)";
   command->add_option("RUN", flags->runs, what)->required();

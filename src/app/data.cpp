@@ -18,7 +18,7 @@ void add_tokenize(CLI::App& parent) {
       add_command(parent, "tokenize", "JSON lines or text (plain, .gz, .xz, .zst) to shards", [=](const CommonFlags& flags) {
         options->inputs.assign(inputs->begin(), inputs->end());
         if (std::filesystem::exists(options->out) && !std::filesystem::is_directory(options->out))
-          throw InputError("--out " + options->out.string() + ": is a file; name a folder for the shards");
+          throw InputError("--out " + options->out.string() + ": is a file; expected a folder for the shards");
         if (!validation->empty()) options->validation = *validation;
         options->threads = flags.threads > 0 ? flags.threads : hardware_threads();
         ProgressLine line(flags.quiet);
@@ -43,7 +43,7 @@ void add_tokenize(CLI::App& parent) {
   command->add_option("IN", *inputs, "training text");
   command->add_option("--tokenizer", options->tokenizer, "SentencePiece model")->required();
   command->add_option("--out", options->out, "folder for the shards")->required();
-  command->add_option("--shards", options->shards, "train shards of equal size (0: 100 M tokens each)")
+  command->add_option("--shards", options->shards, "number of training shards, of equal size (0: 100 M tokens each)")
       ->check(CLI::Range(0, 100000));
   command->add_option("--val", *validation, "text of the validation shard");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
@@ -73,7 +73,7 @@ void add_train_tokenizer(CLI::App& parent) {
 void add_inspect(CLI::App& parent) {
   auto folder = std::make_shared<std::string>();
   auto options = std::make_shared<data::InspectOptions>();
-  CLI::App* command = add_command(parent, "inspect", "check a folder of shards and picture its tokens and documents",
+  CLI::App* command = add_command(parent, "inspect", "check a folder of shards and show its tokens and documents",
                                   [=](const CommonFlags& flags) {
                                     const data::InspectResult r = data::inspect(*folder, *options);
                                     print_result(flags,
@@ -87,14 +87,14 @@ void add_inspect(CLI::App& parent) {
                                     return r.problems.empty() ? 0 : 2;  // shards that no other command would take
                                   });
   command->add_option("DIR", *folder, "folder of shards")->required();
-  command->add_option("--sample", options->sample_tokens, "tokens to look at (0: all)")->capture_default_str();
-  command->add_flag("--no-checksums{false}", options->checksums, "do not read every byte to compare with the manifest");
+  command->add_option("--sample", options->sample_tokens, "how many tokens to read (0: all)")->capture_default_str();
+  command->add_flag("--no-checksums{false}", options->checksums, "do not compare every byte with the manifest");
 }
 
 }  // namespace
 
 void add_data(CLI::App& program) {
-  CLI::App* data = program.add_subcommand("data", "text to shards, tokenizers, and a look at them");
+  CLI::App* data = program.add_subcommand("data", "make shards and tokenizers from text, and inspect them");
   data->require_subcommand(1);
   add_tokenize(*data);
   add_train_tokenizer(*data);

@@ -46,11 +46,11 @@ std::vector<std::string> find_problems(double memory_free, double disk_free) {
   if (cuda::in_build() && support.usable.empty()) problems.push_back(support.problem + ": " + support.remedy);
   if (!mpi_in_build()) problems.emplace_back("built without MPI: apt-get install libopenmpi-dev openmpi-bin, then make build");
   if (memory_free >= 0 && memory_free < kLittleMemory)
-    problems.push_back(
-        fmt::format("{:.1f} GiB of memory free: end other programs before training a published recipe", memory_free / kGiB));
+    problems.push_back(fmt::format("only {:.1f} GiB of memory free: close other programs before you train a published recipe",
+                                   memory_free / kGiB));
   if (disk_free < kLittleDisk)
-    problems.push_back(
-        fmt::format("{:.1f} GiB of disk free here: checkpoints may not fit; choose --out on another disk", disk_free / kGiB));
+    problems.push_back(fmt::format("only {:.1f} GiB of disk free here: checkpoints may not fit; choose --out on another disk",
+                                   disk_free / kGiB));
   return problems;
 }
 
@@ -78,7 +78,7 @@ nlohmann::ordered_json cuda_json() {
 std::string nccl_text() {
   if (!nccl_in_build()) return "not in this build";
   const std::string version = nccl_version();
-  return version.empty() ? "libnccl.so.2 is not installed (ranks on devices then talk over MPI)" : version;
+  return version.empty() ? "libnccl.so.2 is not installed (ranks on devices then use MPI)" : version;
 }
 
 }  // namespace

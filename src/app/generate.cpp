@@ -48,7 +48,7 @@ int write_once(const CommonFlags& common, const GenerateFlags& flags, const Text
 int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model, Machine& machine) {
   const TextModel other({.from = flags.other, .recipe = flags.model.recipe, .tokenizer = flags.model.tokenizer}, machine);
   if (other.tokenizer().identity() != model.tokenizer().identity())
-    throw InputError(fmt::format("--compare {}: another tokenizer than that of {}", flags.other, flags.model.from));
+    throw InputError(fmt::format("--compare {}: its tokenizer differs from that of {}", flags.other, flags.model.from));
   const auto silent = [](const std::string&) { return true; };
   const Written a = write_text(model, flags, silent), b = write_text(other, flags, silent);
   const Likeness alike = likeness(a.tokens, b.tokens);
@@ -95,24 +95,28 @@ void add_generate(CLI::App& program) {
   CLI::App* command = add_command(program, "generate", "text from an artifact or a run's weights",
                                   [flags](const CommonFlags& common) { return run_generate(common, *flags); });
   command->add_option("FILE", flags->model.from, "an artifact, a run folder, or a .safetensors file with --recipe")->required();
-  command->add_option("--recipe", flags->model.recipe, "the recipe of a lone weight file");
+  command->add_option("--recipe", flags->model.recipe, "recipe of a weight file that has no run folder");
   command->add_option("--tokenizer", flags->model.tokenizer, "SentencePiece model (default: beside FILE, or RUN/data)");
   command->add_option("--compare", flags->other, "a second model, from the same prompt and seed, side by side");
-  command->add_option("--prompt", flags->prompt, "text to continue (default: on a terminal, lines that are typed)")
+  command->add_option("--prompt", flags->prompt, "text to continue (default on a terminal: the lines you type)")
       ->each([flags](const std::string&) { flags->prompted = true; });
   command->add_option("--context", flags->context, "window length (default: the training length)")
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--tokens", flags->sample.tokens, "tokens to make")->capture_default_str()->check(CLI::Range(1, 1 << 24));
-  command->add_option("--temperature", flags->sample.temperature, "0: always the likeliest")
+  command->add_option("--tokens", flags->sample.tokens, "tokens to generate")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--temperature", flags->sample.temperature, "0: always the most likely token")
       ->capture_default_str()
       ->check(number_between(0, 100));
-  command->add_option("--top-k", flags->sample.top_k, "draw from the k likeliest (0: all)")
+  command->add_option("--top-k", flags->sample.top_k, "draw from the k most likely tokens (0: all)")
       ->capture_default_str()
       ->check(CLI::Range(0, 1 << 24));
-  command->add_option("--top-p", flags->sample.top_p, "draw from the fewest likeliest with this share (1: all)")
+  command
+      ->add_option("--top-p", flags->sample.top_p,
+                   "draw from the most likely tokens that together have this probability (1: all)")
       ->capture_default_str()
       ->check(number_between(0, 1));
-  command->add_option("--seed", flags->sample.seed, "seed of the draws")
+  command->add_option("--seed", flags->sample.seed, "seed of the random draws")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
 }

@@ -75,7 +75,7 @@ int show_help(const CommonFlags& common, const CLI::App& program, const std::vec
   if (command == nullptr) {
     std::vector<std::string> known;
     for (const CommandInfo& sub : tree.commands) known.push_back(sub.name);
-    throw InputError(fmt::format("help: {} is no command; the nearest is {}", path, nearest_word(words.front(), known)));
+    throw InputError(fmt::format("help: {} is not a command; the nearest is {}", path, nearest_word(words.front(), known)));
   }
   nlohmann::ordered_json examples = nlohmann::ordered_json::array();
   for (const manual::Example& example : command->examples) examples.push_back(example.command);
@@ -100,7 +100,7 @@ void add_help(CLI::App& program) {
   auto shell = std::make_shared<std::string>();
   CLI::App* help = add_command(program, "help", "a command with its options and examples",
                                [=](const CommonFlags& common) { return show_help(common, *tree, *words); });
-  help->add_option("COMMAND", *words, "the command, as data tokenize");
+  help->add_option("COMMAND", *words, "the command, for example data tokenize");
   CLI::App* completion = add_command(program, "completion", "a script that completes commands and flags in a shell",
                                      [=](const CommonFlags& common) { return show_completion(common, *tree, *shell); });
   completion->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));

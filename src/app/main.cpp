@@ -25,7 +25,7 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   for (const CLI::App* sub : command->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
     known.push_back(sub->get_name());
   for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
-  return fmt::format("{}: not known here; the nearest is {}", unknown.front(), fairway::nearest_word(unknown.front(), known));
+  return fmt::format("{}: unknown; the nearest is {}", unknown.front(), fairway::nearest_word(unknown.front(), known));
 }
 
 int run(int argc, char** argv) {

@@ -3,8 +3,8 @@
 
 #include "app/quantizing_flags.h"
 #include "app/stages.h"
-#include "bundle/code_bytes.h"
 #include "base/file.h"
+#include "bundle/code_bytes.h"
 #include "stages/pack_stage.h"
 #include "stages/ranks.h"
 
@@ -61,7 +61,7 @@ std::string result_text(const Packed& packed) {
   std::string text = fmt::format("{:<24} {:>12} {:>8}\n", "part", "bytes", "codec");
   for (const LedgerLine& line : ledger.lines)
     text += fmt::format("{:<24} {:>12} {:>8}\n", line.what, line.bytes, name_of(line.codec));
-  text += fmt::format("{}: {} bytes of {} ({:.2f} %), {:.3f} bits per weight (entropy {:.3f}), read back and equal\n",
+  text += fmt::format("{}: {} bytes of {} ({:.2f} %), {:.3f} bits per weight (entropy {:.3f}), read back and compared\n",
                       packed.path, fitted.bytes.size(), packed.budget,
                       100.0 * static_cast<double>(fitted.bytes.size()) / static_cast<double>(packed.budget),
                       ledger.bits_per_weight(), ledger.entropy_per_weight());
@@ -98,7 +98,8 @@ void add_pack(CLI::App& program) {
   command->add_option("--out", request->out, "the artifact (default: RUN/model.fwy)");
   add_budget(*command, request->budget);
   command->add_option("--codec", request->codec, "best (smallest of each stream), rans, brotli or lzma")->capture_default_str();
-  command->add_flag("--as-published", request->as_published, "the recipe's own setting, not the best model for the budget");
+  command->add_flag("--as-published", request->as_published,
+                    "use the recipe's own setting instead of the best model for the budget");
 }
 
 }  // namespace fairway::app

@@ -113,7 +113,7 @@ double seconds(Work&& work, int repeats) {  // the median
 }
 
 void require_same(bool same, const char* codec) {
-  if (!same) throw WorkError(std::string(codec) + ": decoding does not give the weights back");
+  if (!same) throw WorkError(std::string(codec) + ": the decoded weights differ");
 }
 
 Line bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, int repeats) {
@@ -275,19 +275,20 @@ void add_pack_bench(CLI::App& bench) {
   auto flags = std::make_shared<PackBenchFlags>();
   CLI::App* command = add_command(bench, "pack", "our weight coder beside Brotli-11 and LZMA-9, on one core",
                                   [flags](const CommonFlags& common) { return bench_pack(common, *flags); });
-  command->add_option("FILE", flags->from, "an artifact, whose integers count, a run or weights (default: Gaussian ones)");
-  command->add_option("--recipe", flags->recipe, "the recipe of a lone weight file");
+  command->add_option("FILE", flags->from,
+                      "an artifact (its own integers are coded), a run or weights (default: Gaussian weights)");
+  command->add_option("--recipe", flags->recipe, "recipe of a weight file that has no run folder");
   command->add_option("--weights", flags->weights, "how many Gaussian weights")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command->add_option("--bits", flags->bits, "of the layers' matrices")->capture_default_str()->check(CLI::Range(2, 8));
+  command->add_option("--bits", flags->bits, "bits of the layers' matrices")->capture_default_str()->check(CLI::Range(2, 8));
   command->add_option("--k", flags->k, "SDClip: clip at k standard deviations")
       ->capture_default_str()
       ->check(number_between(0.5, 100));
-  command->add_option("--share", flags->share, "Brotli and LZMA take one tensor in so many of a large model (1: all)")
+  command->add_option("--share", flags->share, "give Brotli and LZMA one in this many tensors of a large model (1: all)")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--repeats", flags->repeats, "timings of ours; the median counts")
+  command->add_option("--repeats", flags->repeats, "how often to time our coder; the median is reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 100));
 }

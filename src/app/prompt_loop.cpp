@@ -20,7 +20,7 @@ int bell[2] = {-1, -1};  // a pipe: rung by the handler, heard by whoever waits 
 class Interrupts {
  public:
   Interrupts() {
-    if (pipe2(bell, O_NONBLOCK | O_CLOEXEC) != 0) throw WorkError("no pipe can be made for the prompt");
+    if (pipe2(bell, O_NONBLOCK | O_CLOEXEC) != 0) throw WorkError("cannot create a pipe for the prompt");
     struct sigaction action {};
     action.sa_handler = [](int) {
       noted = 1;
@@ -76,7 +76,7 @@ class Lines {
 int run_prompt_loop(const TextModel& model, WriterFlags flags) {
   const Interrupts interrupts;
   Lines lines;
-  print_out("a line to continue; Ctrl-D ends, Ctrl-C stops a text\n");
+  print_out("type a line to continue; Ctrl-C stops a text, Ctrl-D ends\n");
   for (;;) {
     print_out("> ");
     const Typed line = lines.next(flags.prompt);

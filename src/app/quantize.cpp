@@ -79,7 +79,7 @@ int run_quantize(CommonFlags common, const QuantizeRequest& request) {
 
 void add_quantize(CLI::App& program) {
   auto flags = std::make_shared<QuantizeRequest>();
-  CLI::App* command = add_command(program, "quantize", "a run's averaged weights on the recipe's grids",
+  CLI::App* command = add_command(program, "quantize", "quantize a run's averaged weights by the recipe's own setting",
                                   [flags](const CommonFlags& common) { return run_quantize(common, *flags); });
   add_quantizing_flags(*command, flags);
   command->add_option("--out", flags->out, "also write it as an artifact (.fwy)");

@@ -183,10 +183,10 @@ void add_quantize_bench(CLI::App& bench) {
   command->get_option("--set")->description("key=value, changes a key of [score]");
   command->add_option("--quant", flags->overrides, "key=value, changes a key in every row (train.micro_batch_tokens=2048)");
   command->add_option("--train-data", flags->train_data, "folder of training shards (default: RUN/data)");
-  command->add_option("--calibration-tokens", flags->calibration_tokens, "of own text")
+  command->add_option("--calibration-tokens", flags->calibration_tokens, "tokens of generated calibration text")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command->add_option("--only", flags->only, "rows whose name holds this text");
+  command->add_option("--only", flags->only, "only rows whose name contains this text");
 }
 
 }  // namespace fairway::app

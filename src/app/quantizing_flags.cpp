@@ -6,7 +6,7 @@ namespace fairway::app {
 
 void add_quantizing_flags(CLI::App& command, const std::shared_ptr<QuantizeRequest>& request) {
   command.add_option("RUN", request->from, "a run folder, or a .safetensors file with --recipe")->required();
-  command.add_option("--recipe", request->recipe, "the recipe of a lone weight file");
+  command.add_option("--recipe", request->recipe, "recipe of a weight file that has no run folder");
   const auto& sources = EnumNames<Calibration>::names;
   command
       .add_option_function<std::string>(
@@ -17,7 +17,7 @@ void add_quantizing_flags(CLI::App& command, const std::shared_ptr<QuantizeReque
           "self, train or online (default: the recipe's)")
       ->check(CLI::IsMember({"self", "train", "online"}));
   command.add_option("--data", request->data, "folder of shards for --calibration train (default: RUN/data)");
-  command.add_option("--tokens", request->tokens, "of --calibration self")
+  command.add_option("--tokens", request->tokens, "tokens for --calibration self")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command.add_option("--set", request->overrides, "key=value, replaces a key of the recipe")->take_all();

@@ -81,11 +81,11 @@ std::string other_data(const ordered_json& receipt, const Scoring& scoring) {
   };
   const ordered_json& data = receipt.at("data");
   const HeldOut& held_out = scoring.held_out;
-  if (!same(data.at("shards"), held_out.shards)) return "the validation shards have other bytes than were scored";
+  if (!same(data.at("shards"), held_out.shards)) return "the validation shards differ from those that were scored";
   if (!same(data.value("byte_counts", ordered_json::array()), held_out.count_files))
-    return "fineweb_val_bytes_*.bin have other bytes than were counted with";
+    return "fineweb_val_bytes_*.bin differ from those that were used";
   if (!held_out.tokenizer.answers_to(receipt.at("tokenizer").at("identity").get<std::string>()))
-    return held_out.tokenizer_file.path.string() + " is another tokenizer than was counted with";
+    return held_out.tokenizer_file.path.string() + " is not the tokenizer that was used";
   return "";
 }
 
@@ -113,17 +113,17 @@ void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreReq
 std::vector<std::string> other_bytes(const ordered_json& receipt, const Scoring& scoring) {
   std::vector<std::string> wrong;
   if (receipt.at("artifact").at("sha256") != scoring.source.file.sha256)
-    wrong.push_back("the artifact has other bytes than were scored: " + scoring.source.file.path.string());
+    wrong.push_back("the artifact differs from the one that was scored: " + scoring.source.file.path.string());
   if (std::string sentence = other_data(receipt, scoring); !sentence.empty()) wrong.push_back(std::move(sentence));
   if (receipt.at("recipe") != recipe_hash(scoring.source.recipe))
-    wrong.emplace_back("the recipe of the weights is another one than was scored with");
+    wrong.emplace_back("the weights' recipe differs from the one that was scored");
   return wrong;
 }
 
 void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoreRequest& request) {
   for (const auto& wrong : {wrong_numbers(receipt), other_bytes(receipt, scoring)})
-    if (!wrong.empty()) throw InputError(path + ": is no receipt of this score: " + wrong.front());
+    if (!wrong.empty()) throw InputError(path + ": is not a receipt of this score: " + wrong.front());
   const ordered_json &was = receipt.at("settings"), is = settings_json(request, scoring.settings);
   for (const auto& [key, value] : is.items()) {
     if (key == "tokens" || key == "all_targets") continue;
@@ -157,7 +157,7 @@ ordered_json read_receipt(const fs::path& path) {
   constexpr uint64_t kMostBytes = 1 << 24;
   ordered_json receipt = parse_json_or_discard<ordered_json>(read_file(path, kMostBytes), path.string());
   if (!receipt.is_object() || !receipt.contains("receipt") || !receipt.contains(kSeal))
-    throw InputError(path.string() + ": no receipt; expected what `fairway score --out` writes");
+    throw InputError(path.string() + ": not a receipt; expected a file that `fairway score --out` writes");
   if (receipt.at("receipt") != kReceiptVersion)
     throw InputError(fmt::format("{}: a receipt of version {}, expected {}; score again with this program", path.string(),
                                  receipt.at("receipt").dump(), kReceiptVersion));

@@ -51,7 +51,7 @@ int list_keys(const CommonFlags& flags) {
 
 void add_recipes(CLI::App& program) {
   add_command(program, "recipes", "list the built-in recipes", list_recipes);
-  CLI::App* recipe = program.add_subcommand("recipe", "look into recipes");
+  CLI::App* recipe = program.add_subcommand("recipe", "show recipes and their keys");
   recipe->require_subcommand(1);
   auto name = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();

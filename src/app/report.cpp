@@ -68,13 +68,13 @@ pipeline::Outcome do_report(const std::vector<std::filesystem::path>& folders, c
 
 void add_report(CLI::App& program) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* command = add_command(program, "report", "one self-contained HTML page about a run, or several side by side",
+  CLI::App* command = add_command(program, "report", "one self-contained HTML page about one run, or several side by side",
                                   [flags](const CommonFlags& common) { return run_report(common, *flags); });
   command->add_option("RUN", flags->runs, "run folders")->required();
   command->add_option("--out", flags->out, "the page (default: report.html in the first run's folder)");
   command->add_option("--tensorboard", flags->tensorboard, "also write TensorBoard event files to this folder");
-  command->add_flag("--serve", flags->serve, "a live page on the loopback address instead of a file");
-  command->add_option("--port", flags->port, "port of --serve (0: any free one)")->check(CLI::Range(0, 65535));
+  command->add_flag("--serve", flags->serve, "serve a live page on 127.0.0.1 instead of writing a file");
+  command->add_option("--port", flags->port, "port for --serve (0: any free port)")->check(CLI::Range(0, 65535));
 }
 
 }  // namespace fairway::app

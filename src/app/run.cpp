@@ -25,7 +25,7 @@ struct RunFlags {
 pipeline::ChainRequest chain_of(const RunFlags& flags) {
   pipeline::ChainRequest chain = flags.chain;
   std::vector<std::string>& set = chain.overrides;
-  if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give one of them");
+  if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give only one of them");
   if (flags.seconds >= 0) set.insert(set.end(), {fmt::format("train.seconds={}", flags.seconds), "train.steps=0"});
   if (flags.steps >= 0) set.push_back(fmt::format("train.steps={}", flags.steps));
   if (flags.seed >= 0) set.push_back(fmt::format("train.seed={}", flags.seed));
@@ -41,7 +41,7 @@ void require_data(pipeline::ChainRequest& chain) {
   const std::optional<HeldOut> held_out = open_held_out(chain.data, recipe);
   if (!held_out)
     throw InputError("--data " + chain.data +
-                     ": no validation shards (fineweb_val_*.bin), which `run` scores; `train` needs none");
+                     ": no validation shards (fineweb_val_*.bin); `run` needs them to score, `train` does not");
   require_one_window(static_cast<int64_t>(held_out->tokens.size()), std::max(recipe.data.seq_len, recipe.score.context),
                      chain.data);
   chain.tokenizer = held_out->tokenizer.identity();
@@ -74,12 +74,12 @@ int run_one(const CommonFlags& common, pipeline::ChainRequest chain, Communicato
 
 int run_pipeline(CommonFlags common, const RunFlags& flags) {
   pipeline::ChainRequest chain = chain_of(flags);
-  if (!flags.seeds.empty() && !flags.sweep.empty()) throw InputError("--seeds and --sweep: give one of them");
-  if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give one of them");
+  if (!flags.seeds.empty() && !flags.sweep.empty()) throw InputError("--seeds and --sweep: give only one of them");
+  if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give only one of them");
   if (!flags.against.empty() && flags.seeds.empty())
     throw InputError("--against: a test needs several seeds; add --seeds 1,2,3");
   if (const Launch launch = find_launch(); launch.kind == Launch::Kind::mpi && !(flags.seeds.empty() && flags.sweep.empty()))
-    throw InputError(fmt::format("{} = {}: --seeds and --sweep work in one process", launch.variable, launch.size));
+    throw InputError(fmt::format("{} = {}: --seeds and --sweep run in one process only", launch.variable, launch.size));
   require_data(chain);
   Communicator& comm = meet_ranks(common);
   ProgressLine line(common.quiet);
@@ -100,7 +100,7 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
 void add_run(CLI::App& program) {
   constexpr int64_t kMost = 1'000'000'000'000;
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = add_command(program, "run", "a recipe to a report: train, pack, score, audit, samples, page",
+  CLI::App* command = add_command(program, "run", "the whole pipeline: train, pack, score, audit, samples, report",
                                   [flags](const CommonFlags& common) { return run_pipeline(common, *flags); });
   command->add_option("RECIPE", flags->chain.recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->chain.data, "folder of shards, with validation shards and tokenizer.model")->required();
@@ -109,18 +109,20 @@ void add_run(CLI::App& program) {
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));
   command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->chain.overrides, "key=value, replaces a key of the recipe")->take_all();
-  command->add_flag("--resume", flags->chain.resume, "go on where the folder's ledger stands");
-  command->add_option("--seeds", flags->seeds, "1,2,3: one run for each, then their statistics");
+  command->add_flag("--resume", flags->chain.resume, "continue where the folder's ledger ends");
+  command->add_option("--seeds", flags->seeds, "1,2,3: one run for each seed, then their statistics");
   command->add_option("--against", flags->against, "with --seeds: runs or a published system (pr1019) to compare with");
   command->add_option("--sweep", flags->sweep, "key=a,b,c (repeatable): every combination, by successive halving");
-  command->add_option("--halving", flags->factor, "of --sweep: one of so many goes on, for so many times the budget")
+  command
+      ->add_option("--halving", flags->factor,
+                   "with --sweep: keep one trial in this many, and give it this many times the budget")
       ->capture_default_str()
       ->check(CLI::Range(2, 16));
   add_budget(*command, flags->chain.packing.budget);
-  command->add_option("--codec", flags->chain.packing.codec, "of the artifact: best, rans, brotli or lzma");
+  command->add_option("--codec", flags->chain.packing.codec, "codec of the artifact: best, rans, brotli or lzma");
   command->add_flag("--as-published", flags->chain.packing.as_published,
-                    "pack the recipe's own setting, not the best model for the budget");
-  command->add_option("--prompt", flags->prompts, "a beginning of a sample text (repeatable; default: \"The \")");
+                    "pack the recipe's own setting instead of the best model for the budget");
+  command->add_option("--prompt", flags->prompts, "start of a sample text (repeatable; default: \"The \")");
 }
 
 }  // namespace fairway::app

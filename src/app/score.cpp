@@ -45,7 +45,7 @@ void require_time(const Scoring& scoring, double budget, Machine& machine, Commu
 fs::path folder_for(const std::string& out) {
   std::error_code error;
   fs::create_directories(out, error);
-  if (error) throw InputError("--out " + out + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + out + ": cannot be created (" + error.message() + ")");
   return out;
 }
 
@@ -125,11 +125,12 @@ pipeline::Outcome do_score(const ScoreRequest& request, const std::string& keep,
 
 void add_score(CLI::App& program) {
   auto flags = std::make_shared<ScoreFlags>();
-  CLI::App* command = add_command(program, "score", "bits per byte of a run or of weights on the validation shards",
+  CLI::App* command = add_command(program, "score", "bits per byte of an artifact or of weights on the validation shards",
                                   [flags](const CommonFlags& common) { return run_score(common, *flags); });
   add_scoring_flags(*command, flags->request, true);
-  command->add_option("--seconds", flags->seconds, "refuse beforehand what would take longer")->check(number_between(0, 1e9));
-  command->add_flag("--ladder", flags->ladder, "plain, sliding and the adapting modes, each with its cost");
+  command->add_option("--seconds", flags->seconds, "refuse to start if scoring would take longer")
+      ->check(number_between(0, 1e9));
+  command->add_flag("--ladder", flags->ladder, "score in plain, sliding and the adapting modes, and print what each costs");
   command->add_option("--out", flags->out, "folder for score.json, receipt.json and score.records, or for ladder.json");
 }
 

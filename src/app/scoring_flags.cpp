@@ -21,15 +21,16 @@ void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& r
   command.add_option("FILE", request->from, "a run folder, an artifact, or a .safetensors file with --recipe")
       ->required(required);
   command.add_option("--data", request->data, "folder with validation shards and tokenizer.model")->required(required);
-  command.add_option("--recipe", request->recipe, "the recipe of a lone weight file");
+  command.add_option("--recipe", request->recipe, "recipe of a weight file that has no run folder");
   command.add_option("--set", request->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");
   command.add_option_function<std::string>(
       "--mode", [request](const std::string& name) { request->mode = parse_mode(name); },
       "plain, sliding, slot, ttt, lora-ttt, ngram; slot-published and ngram-published break the rules "
       "(default: the recipe's)");
-  command.add_option("--stride", request->stride, "targets of a window (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--stride", request->stride, "targets per window (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
   command.add_option("--context", request->context, "window length (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
-  command.add_option("--tokens", request->tokens, "only the first so many")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command.add_option("--tokens", request->tokens, "score only this many tokens, from the start")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command.add_flag("--documents", request->documents, "attention stays inside documents");
   command.add_flag("--all-targets", request->all_targets, "score the last partial window too");
 }

@@ -7,11 +7,11 @@
 
 #include "app/command.h"
 #include "artifact/artifact.h"
-#include "bundle/code_bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"
 #include "base/sha256.h"
+#include "bundle/code_bytes.h"
 #include "submission/check.h"
 #include "submission/write_folder.h"
 
@@ -46,7 +46,7 @@ int refuse(const CommonFlags& common, const char* what, const std::vector<std::s
 std::vector<submission::RunFacts> gather(const std::vector<std::string>& names) {
   std::vector<submission::RunFacts> runs;
   for (const std::string& name : names) {
-    if (!fs::is_directory(name)) throw InputError(name + ": no run folder");
+    if (!fs::is_directory(name)) throw InputError(name + ": not a run folder");
     if (!fs::exists(fs::path(name) / "seeds.json")) {
       runs.push_back(submission::read_run_facts(name));
       continue;
@@ -69,8 +69,8 @@ void check_tokenizers(const std::vector<submission::RunFacts>& runs, std::vector
     const nlohmann::json told = nlohmann::json(run.receipt).value("tokenizer", nlohmann::json::object());
     const std::string identity = told.value("identity", ""), sha256 = told.value("sha256", "");
     if (!bound.empty() && bound != identity && bound != sha256)
-      broken.push_back(fmt::format("{}: made with another tokenizer ({}…) than the one its receipt counts bytes with ({}…)",
-                                   file, bound.substr(0, 12), identity.substr(0, 12)));
+      broken.push_back(fmt::format("{}: made with the tokenizer {}…, but its receipt counts bytes with {}…", file,
+                                   bound.substr(0, 12), identity.substr(0, 12)));
   }
 }
 
@@ -80,7 +80,7 @@ int run_submission(const CommonFlags& common, SubmissionFlags flags) {
   const std::pair<const char*, std::string*> told[] = {
       {"--name", &flags.about.name}, {"--author", &flags.about.author}, {"--github-id", &flags.about.github_id}};
   for (const auto& [flag, value] : told) {
-    if (value->empty()) throw InputError(fmt::format("{}: a submission must tell it", flag));
+    if (value->empty()) throw InputError(fmt::format("{}: required for a submission", flag));
   }
   if (flags.about.date.empty()) flags.about.date = today();
   if (!std::regex_match(flags.about.date, std::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}")))
@@ -105,12 +105,12 @@ int run_submission(const CommonFlags& common, SubmissionFlags flags) {
 
 void add_submission(CLI::App& program) {
   auto flags = std::make_shared<SubmissionFlags>();
-  CLI::App* command = add_command(program, "submission", "the challenge's folder from three runs, or the check of one",
+  CLI::App* command = add_command(program, "submission", "write the challenge's folder from three runs, or check one",
                                   [flags](const CommonFlags& common) { return run_submission(common, *flags); });
   command->add_option("RUN", flags->runs, "run folders of different seeds, or a folder of run --seeds");
   command->add_option("--out", flags->out, "the folder to make");
-  command->add_option("--name", flags->about.name, "what the submission is called");
-  command->add_option("--author", flags->about.author, "who made it");
+  command->add_option("--name", flags->about.name, "name of the submission");
+  command->add_option("--author", flags->about.author, "author of the submission");
   command->add_option("--github-id", flags->about.github_id, "the author's name on GitHub");
   command->add_option("--blurb", flags->about.blurb, "a sentence about it (default: the name)");
   command->add_option("--date", flags->about.date, "YYYY-MM-DD (default: today)");

@@ -56,7 +56,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) { return std::ma
 void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim) {
   const fs::path path = tokenizer_path(flags);
   if (tokenizer.vocab() > vocab)
-    throw InputError(fmt::format("{}: {} pieces, the model has {} tokens", path.string(), tokenizer.vocab(), vocab));
+    throw InputError(fmt::format("{}: {} pieces, but the model has {} tokens", path.string(), tokenizer.vocab(), vocab));
   require_tokenizer(claim, tokenizer, path);
 }
 

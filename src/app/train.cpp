@@ -24,7 +24,7 @@ struct TrainFlags {
 
 Recipe resolved_recipe(const TrainFlags& flags) {
   std::vector<std::string> overrides = flags.overrides;
-  if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give one of them");
+  if (flags.seconds >= 0 && flags.steps >= 0) throw InputError("--seconds and --steps: give only one of them");
   if (flags.seconds >= 0) overrides.insert(overrides.end(), {fmt::format("train.seconds={}", flags.seconds), "train.steps=0"});
   if (flags.steps >= 0) overrides.push_back(fmt::format("train.steps={}", flags.steps));
   if (flags.seed >= 0) overrides.push_back(fmt::format("train.seed={}", flags.seed));
@@ -89,11 +89,11 @@ void add_train(CLI::App& program) {
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));
   command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
-  command->add_option("--comm", flags->comm, "what carries tensors between ranks on devices: auto, mpi or nccl")
+  command->add_option("--comm", flags->comm, "how tensors travel between ranks on devices: auto, mpi or nccl")
       ->capture_default_str();
   command->add_option("--profile", flags->profile,
-                      "write a timeline of steps 3 to 7 (Chrome's trace format), and tell where a step's time goes");
-  command->add_flag("--resume", flags->resume, "go on from the last checkpoint in --out");
+                      "write a timeline of steps 3 to 7 (Chrome's trace format), and print where a step's time goes");
+  command->add_flag("--resume", flags->resume, "continue from the last checkpoint in --out");
 }
 
 }  // namespace fairway::app

@@ -34,7 +34,7 @@ class Verification {
     check_score_file();
     check_records();
     if (sha256_of_file("/proc/self/exe") != receipt_.at("program").at("sha256").get<std::string>())
-      wrong_.emplace_back("this is another program than the one that scored");
+      wrong_.emplace_back("this is not the program that scored");
     check_tests();
     if (!receipt_.at("legal").get<bool>()) wrong_.emplace_back("the mode breaks the rules (legal: false)");
     check_inputs();
@@ -48,19 +48,19 @@ class Verification {
     const fs::path path = folder_ / "score.json";
     if (flags_.receipt.filename() != "receipt.json" || !fs::exists(path)) return;
     if (parse_json_or_discard<ordered_json>(read_file(path), path.string()) != receipt_.at("score"))
-      wrong_.push_back(path.string() + " tells another score");
+      wrong_.push_back(path.string() + " has a different score");
   }
 
   void check_records() {
     const ordered_json& listed = receipt_.at("records").at("file");
     const fs::path path = place_of(listed, folder_);
     if (!fs::exists(path)) {  // a submission leaves them out; scoring again makes them anew
-      if (!flags_.again) wrong_.push_back("the records are gone, --again makes them anew: " + path.string());
+      if (!flags_.again) wrong_.push_back("the records are missing (--again makes them again): " + path.string());
       return;
     }
     const ScoreRecords records = read_score_records(path);
     if (records.file.sha256 != listed.at("sha256").get<std::string>())
-      wrong_.push_back("the records have other bytes than were written: " + path.string());
+      wrong_.push_back("the records have been changed: " + path.string());
     else if (records.nats != blocks_of(receipt_).nats || records.targets != receipt_.at("records").at("targets"))
       wrong_.push_back("its sums are not those of " + path.string());
   }
@@ -108,7 +108,7 @@ class Verification {
       const ScoreRequest request = score_request();
       for (const auto& [what, path] : {std::pair{"the artifact", request.from}, std::pair{"the data", request.data}}) {
         if (fs::exists(path)) continue;
-        wrong_.push_back(fmt::format("{} is gone: {}", what, path));
+        wrong_.push_back(fmt::format("{} is missing: {}", what, path));
         return;
       }
       scoring_ = open_scoring(request);
@@ -117,11 +117,12 @@ class Verification {
       return;
     }
     for (std::string& sentence : other_bytes(receipt_, *scoring_)) wrong_.push_back(std::move(sentence));
-    if (receipt_.at("legal") != is_legal(scoring_->settings)) wrong_.emplace_back("its mode is not as legal as it says");
+    if (receipt_.at("legal") != is_legal(scoring_->settings))
+      wrong_.emplace_back("what it says about legality does not match its mode");
     if (receipt_.at("score").at("packed") != scoring_->source.packed)
-      wrong_.emplace_back("it tells wrongly whether an artifact was scored");
+      wrong_.emplace_back("it is wrong about whether an artifact was scored");
     if (block_bytes(scoring_->stream, scoring_->held_out.target_bytes()) != blocks_of(receipt_).bytes)
-      wrong_.emplace_back("its bytes are not those of the data");
+      wrong_.emplace_back("its byte count does not match the data");
   }
 
   void score_again(const CommonFlags& common) {

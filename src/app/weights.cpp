@@ -20,7 +20,7 @@ std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
   for (const ParamInfo& info : parameter_table(source.recipe)) {
     const Tensor tensor = source.weights.get(info.name);
     if (tensor.spec != Spec{shape_of(info), DType::f32}) {
-      throw InputError(fmt::format("{}: {} is {}{}, the recipe's model has f32{}", source.weights.name(), info.name,
+      throw InputError(fmt::format("{}: {} is {}{}, but the recipe's model has f32{}", source.weights.name(), info.name,
                                    name_of(tensor.spec.dtype), tensor.spec.shape.text(), shape_of(info).text()));
     }
     out.push_back({info.name, tensor, info.shape.empty()});
@@ -43,9 +43,9 @@ int import_weights(const CommonFlags& flags, const std::string& file, const std:
   const std::vector<NamedTensor> tensors = interchange_tensors(source);
   std::error_code error;
   fs::create_directories(out, error);
-  if (error) throw InputError("--out " + out + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + out + ": cannot be created (" + error.message() + ")");
   const WriterLock lock = WriterLock::of_folder(out);
-  if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": holds a run already");
+  if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": already holds a run");
   write_file_atomic(fs::path(out) / "recipe.toml", to_toml(source.recipe));
   save_safetensors(fs::path(out) / "averaged.safetensors", tensors, source.weights.metadata());
   print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
@@ -69,7 +69,7 @@ void add_weights(CLI::App& program) {
       program, "export", "write a run's weights under the interchange names",
       [=](const CommonFlags& flags) { return export_weights(flags, to_file->from, to_file->recipe, to_file->out); });
   exporter->add_option("RUN", to_file->from, "a run folder, an artifact or a .safetensors file")->required();
-  exporter->add_option("--recipe", to_file->recipe, "the recipe of a lone weight file");
+  exporter->add_option("--recipe", to_file->recipe, "recipe of a weight file that has no run folder");
   exporter->add_option("--out", to_file->out, "the .safetensors file to write")->required();
   auto artifact = std::make_shared<Flags>();
   CLI::App* unpacker = add_command(program, "unpack", "write an artifact's weights under the interchange names",
@@ -77,7 +77,7 @@ void add_weights(CLI::App& program) {
   unpacker->add_option("FILE", artifact->from, "an artifact (.fwy)")->required();
   unpacker->add_option("--out", artifact->out, "the .safetensors file to write")->required();
   auto to_run = std::make_shared<Flags>();
-  CLI::App* importer = add_command(program, "import", "make a run folder of a weight file", [=](const CommonFlags& flags) {
+  CLI::App* importer = add_command(program, "import", "make a run folder from a weight file", [=](const CommonFlags& flags) {
     return import_weights(flags, to_run->from, to_run->recipe, to_run->out);
   });
   importer->add_option("FILE", to_run->from, "weights under the interchange names")->required();

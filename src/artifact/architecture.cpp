@@ -134,7 +134,7 @@ ModelRecipe parse_architecture(std::string_view text, const std::string& where) 
     const size_t equals = rest.find('=');
     if (end == std::string_view::npos || equals > end) throw InputError(where + "architecture: a line is not name=value");
     if (!lines.emplace(rest.substr(0, equals), rest.substr(equals + 1, end - equals - 1)).second)
-      throw InputError(where + "architecture: a key stands twice");
+      throw InputError(where + "architecture: a key appears twice");
     rest.remove_prefix(end + 1);
   }
   Recipe recipe;

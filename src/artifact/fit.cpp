@@ -62,8 +62,8 @@ Fitted Fitter::pruned(const Fitted& natural) const {
   Fitted kept = without_first(candidates.size());
   if (!fits(kept))
     throw InputError(
-        fmt::format("--budget {}: the recipe's own setting takes {} bytes, {} with every level of ±1 pruned that it may prune; "
-                    "expected a larger budget, or no --as-published",
+        fmt::format("--budget {}: the recipe's own setting takes {} bytes, {} after all the pruning it allows; "
+                    "use a larger budget, or leave out --as-published",
                     request_.budget, natural.bytes.size(), kept.bytes.size()));
   size_t low = 0, high = candidates.size();
   while (high - low > candidates.size() / 2048 + 1 && !full(kept)) {
@@ -81,7 +81,7 @@ Fitted Fitter::published(Fitted natural) const {
   const uint64_t bytes = natural.bytes.size();
   if (!fits(natural) && request_.recipe.quant.prune == PruneScore::none)
     throw InputError(
-        fmt::format("--budget {}: the recipe's own setting takes {} bytes; expected a larger budget, or no --as-published",
+        fmt::format("--budget {}: the recipe's own setting takes {} bytes; use a larger budget, or leave out --as-published",
                     request_.budget, bytes));
   Fitted made = fits(natural) ? std::move(natural) : pruned(natural);
   OpRunner runner(request_.site);
@@ -129,9 +129,8 @@ Fitted Fitter::best(Fitted natural) const {
   consider(std::move(natural));
   allocate(allocator, consider);
   if (!best)
-    throw InputError(
-        fmt::format("--budget {}: the coarsest setting takes {} bytes; expected a larger budget or a smaller model",
-                    request_.budget, smallest));
+    throw InputError(fmt::format("--budget {}: the coarsest setting takes {} bytes; use a larger budget or a smaller model",
+                                 request_.budget, smallest));
   const bool allocated = best->method == "allocator";
   say(fmt::format("{}: {} of {} bytes (the recipe's own setting takes {})",
                   allocated ? "bits spread by rate and distortion" : "the recipe's own setting loses least", best->bytes.size(),

@@ -80,7 +80,7 @@ void read_header(ByteReader& reader, QuantizedModel& model, const std::string& w
   model.train_length = length("training length");
   if ((flags & kSegmentFlag) == 0) return;
   model.segment = length("segment length");
-  if (model.segment == 0) throw InputError(where + "segment length 0, which the flags deny");
+  if (model.segment == 0) throw InputError(where + "segment length 0 contradicts the flags");
 }
 
 void require_justified(uint64_t claimed, uint64_t allowed, const char* what, const std::string& where) {

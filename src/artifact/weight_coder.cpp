@@ -64,7 +64,7 @@ Choice get_header(FineDecoder& rans, const Choice& before, const ShapedModels& m
     choice.shape.strength = static_cast<int>(rans.get_bits(WeightShape::kStrengthBits));
     choice.largest = static_cast<int>(rans.get_bits(extent_bits(choice, level)));
   } else if (!models.any() || before.largest == 0) {
-    throw InputError(where + "a tensor goes on from one before it that there is not");
+    throw InputError(where + "a tensor continues from a previous one, but there is none");
   }
   return choice;
 }

@@ -138,12 +138,11 @@ class Audit {
   void isolation() {
     Finding wrong;
     try {
-      if (input_.records_alone(input_.stream) != records_hash(truth_))
-        wrong = "without files and network the records are others";
+      if (input_.records_alone(input_.stream) != records_hash(truth_)) wrong = "without files and network the records differ";
     } catch (const WorkError& error) {
       wrong = error.what();
     }
-    note("T7", "the artifact's bytes are all that is read", wrong, "same records from a fresh process that can open nothing");
+    note("T7", "nothing but the artifact's bytes is read", wrong, "same records from a fresh process that can open nothing");
   }
 
   void truncation() {
@@ -158,7 +157,8 @@ class Audit {
       wrong = check_same_prefix(truth_, runs_.run(prefix), n + 1);
       if (wrong) wrong = fmt::format("the first {} targets alone: {}", n, *wrong);
     }
-    note("T8", "a prefix scores as it does in the whole", wrong, fmt::format("{} prefixes, bit for bit", lengths.size()));
+    note("T8", "a prefix scores as it does in the whole stream", wrong,
+         fmt::format("{} prefixes, bit for bit", lengths.size()));
   }
 
   void invariance() {
@@ -179,7 +179,7 @@ class Audit {
   // document to document there are no shares to merge.
   Finding ranks(std::string& detail) {
     if (!can_share(input_.settings)) {
-      detail += ": same bits; scored by one rank, since state goes through the stream";
+      detail += ": same bits; scored by one rank, because its state runs through the stream";
       return std::nullopt;
     }
     for (const int64_t ranks : {2, 8}) {

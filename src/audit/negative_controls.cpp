@@ -85,7 +85,7 @@ ControlText text_with_documents(const AuditInput& input, std::vector<uint16_t> s
     out[static_cast<size_t>(at)] = static_cast<uint16_t>(bos);
     at += 1 + mean / 2 + mean * (k % 5) / 4;
   }
-  return {std::move(out), "on a copy with document starts put in, for want of text with as many documents"};
+  return {std::move(out), "on a copy with added document starts, because the text has too few documents"};
 }
 
 }  // namespace

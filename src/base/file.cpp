@@ -128,7 +128,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
     if (keeps_name(fd_)) return;
     ::close(std::exchange(fd_, -1));
   }
-  throw WorkError(path.string() + ": no file beside it stays there");
+  throw WorkError(path.string() + ": a temporary file beside it keeps vanishing");
 }
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;

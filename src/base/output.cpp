@@ -17,8 +17,7 @@ namespace {
 [[noreturn]] void lose_output() {
   const int reason = errno;
   std::clearerr(stdout);  // told once
-  throw WorkError(std::string("standard output cannot be written (") + std::strerror(reason) +
-                  "); the result is not whole there");
+  throw WorkError(std::string("standard output cannot be written (") + std::strerror(reason) + "); the result is incomplete");
 }
 
 }  // namespace

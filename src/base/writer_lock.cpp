@@ -40,7 +40,7 @@ long writer_of(int fd) {
   const long writer = writer_of(fd);
   ::close(fd);
   if (reason != EWOULDBLOCK) throw InputError(fmt::format("{}: cannot be locked ({})", place.string(), std::strerror(reason)));
-  throw InputError(fmt::format("{}: another process{} writes there; wait for it or choose another place", place.string(),
+  throw InputError(fmt::format("{}: another process{} is writing there; wait for it or choose another place", place.string(),
                                writer > 0 ? fmt::format(" ({})", writer) : ""));
 }
 

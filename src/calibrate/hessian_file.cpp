@@ -64,7 +64,7 @@ HessianState load_hessians(const std::filesystem::path& path, const Recipe& reci
   const std::string hash = recipe_hash(recipe);
   const auto stored = file.metadata().find("recipe");
   if (stored == file.metadata().end() || stored->second != hash)
-    throw InputError(path.string() + ": belongs to another recipe than this run's");
+    throw InputError(path.string() + ": belongs to a different recipe from this run's");
   HessianState state{number_of<int64_t>(file, "step"), number_of<int64_t>(file, "passes"), hash};
   for (const auto& [point, side] : points_of(recipe.model)) {
     const Tensor packed = file.get(point);

@@ -53,8 +53,8 @@ std::unique_ptr<Communicator> start(const Launch& launch) {
   const std::string told = launch.variable + " = " + std::to_string(launch.size);
   if (launch.kind == Launch::Kind::torchrun) {
     throw InputError(told +
-                     " and RANK are set, as torchrun does, but no MPI launcher's variables: only training on CUDA devices " +
-                     "starts so; ranks on the CPU talk over MPI; start them with mpirun -n " + std::to_string(launch.size) +
+                     " and RANK are set, as by torchrun, without an MPI launcher's variables: that works only for training " +
+                     "on CUDA devices; ranks on the CPU use MPI; start them with mpirun -n " + std::to_string(launch.size) +
                      " fairway …, or unset WORLD_SIZE");
   }
   if (!mpi_in_build()) {
@@ -110,7 +110,7 @@ Communicator& device_world(Carrier carrier, int devices) {
   if (carrier != Carrier::nccl) return world();
   if (host != nullptr && devices < host->local_size())
     throw InputError("--comm nccl: " + std::to_string(host->local_size()) + " ranks on a machine with " +
-                     std::to_string(devices) + " devices; NCCL wants one for each rank (--comm mpi lets them share)");
+                     std::to_string(devices) + " devices; NCCL needs one for each rank (--comm mpi lets them share)");
   if (!made_for_devices()) made_for_devices() = start_nccl(launch, host);
   return *made_for_devices();
 }

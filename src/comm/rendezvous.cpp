@@ -57,7 +57,7 @@ void give(const Meeting& meeting, int others, std::span<const std::byte> bytes, 
   for (int i = 0; i < others; ++i) {
     pollfd waiting{door.handle(), POLLIN, 0};
     if (poll(&waiting, 1, milliseconds_until(end)) <= 0)
-      throw InputError("ranks meet at " + text_of(meeting) + ": " + std::to_string(others - i) + " of them did not come");
+      throw InputError("ranks meet at " + text_of(meeting) + ": " + std::to_string(others - i) + " of them did not arrive");
     const Socket guest(accept(door.handle(), nullptr, nullptr));
     if (send(guest.handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) --i;
   }

@@ -162,7 +162,7 @@ void DocumentReader::decode(Record& record) const {
   auto json = parse_json(record.text, fmt::format("{}: line {}", path_.string(), record.line));
   const auto text = json.is_object() ? json.find("text") : json.end();
   if (!json.is_object() || text == json.end() || !text->is_string())
-    throw InputError(fmt::format("{}: line {} is no JSON object with a string under \"text\"", path_.string(), record.line));
+    throw InputError(fmt::format("{}: line {} is not a JSON object with a string under \"text\"", path_.string(), record.line));
   record.text = std::move(text->get_ref<std::string&>());
 }
 

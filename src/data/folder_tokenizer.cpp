@@ -20,7 +20,7 @@ FolderTokenizer open_tokenizer(const std::filesystem::path& folder) {
     } else if (!manifest->names(*out.tokenizer)) {
       const bool by_file = manifest->tokenizer_identity.empty();
       throw InputError(fmt::format(
-          "{}: another tokenizer (SHA-256 {}…) than the one {} says the shards were made with ({}…); put that one back, or "
+          "{}: this tokenizer (SHA-256 {}…) is not the one that {} says the shards were made with ({}…); put that one back, or "
           "tokenize again",
           out.file.string(), (by_file ? out.tokenizer->sha256() : out.identity).substr(0, 12), listing.string(),
           (by_file ? manifest->tokenizer_sha256 : manifest->tokenizer_identity).substr(0, 12)));

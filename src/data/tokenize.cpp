@@ -215,7 +215,7 @@ void check_strangers(const std::filesystem::path& folder, std::string_view kind,
       continue;
     stream.remove();
     throw InputError(
-        fmt::format("{}: there already, and not listed in a manifest: choose another folder or remove it", path.string()));
+        fmt::format("{}: already exists and is not listed in a manifest; choose another folder or remove it", path.string()));
   }
 }
 
@@ -275,14 +275,14 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
 
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
-  if (error) throw WorkError(fmt::format("{}: cannot make this folder: {}", options.out.string(), error.message()));
+  if (error) throw WorkError(fmt::format("{}: cannot create this folder: {}", options.out.string(), error.message()));
   const WriterLock lock = WriterLock::of_folder(options.out);
   const auto earlier = read_manifest(options.out);
   Manifest manifest = earlier.value_or(Manifest{});
   const bool both = !options.inputs.empty() && options.validation.has_value();
   const bool same = !earlier || (earlier->names(tokenizer) && earlier->case_ops == options.case_ops);
   if (!same && !both)
-    throw InputError(fmt::format("{}: the shards there were made with another tokenizer", options.out.string()));
+    throw InputError(fmt::format("{}: the shards there were made with a different tokenizer", options.out.string()));
   if (!same) remove_shards(options.out, manifest);
   manifest.tokenizer_sha256 = tokenizer.sha256();
   manifest.tokenizer_identity = tokenizer.identity();

@@ -88,12 +88,12 @@ std::vector<int64_t> Metadata::list(const std::string& key) {
 }
 
 void Metadata::require(const std::string& key, double only) {
-  if (number(key) != only) refuse(key, fmt::format("{}, which is all that this program has", only));
+  if (number(key) != only) refuse(key, fmt::format("{}, the only value that this program supports", only));
 }
 
 void Metadata::refuse_unread() const {
   if (stored_.empty()) return;
-  throw InputError(fmt::format("{}: metadata {} = {}: this program does not know what that changes", name_, *stored_.begin(),
+  throw InputError(fmt::format("{}: metadata {} = {}: this program does not know this setting", name_, *stored_.begin(),
                                values_.at(*stored_.begin())));
 }
 

@@ -54,7 +54,7 @@ void compare_gradients(const Safetensors& file, const ParamStore& params, CaseRe
   for (const ParamBank& bank : params.banks()) {
     const Tensor want = file.get("grad." + bank.info.name);
     if (want.spec != bank.grad.spec)
-      throw InputError(file.name() + ": grad." + bank.info.name + " has another shape than its parameter");
+      throw InputError(file.name() + ": grad." + bank.info.name + " differs in shape from its parameter");
     const double limit = want.numel() == 1 ? result.limits.scalar : result.limits.gradient;
     result.gradients.push_back({bank.info.name, relative_error(bank.grad.as<float>(), want), limit});
   }
@@ -90,7 +90,7 @@ struct CaseInputs {
 CaseResult compare_once(const Safetensors& file, Executor& executor) {
   Metadata meta(file);
   if (!file.has("tokens") || !file.has("targets"))
-    throw InputError(file.name() + ": not a golden case: has no tokens and targets");
+    throw InputError(file.name() + ": not a golden case: it has no tokens and targets");
   const Tensor tokens = file.get("tokens"), targets = file.get("targets");
   if (tokens.spec.dtype != DType::i32 || tokens.spec.shape.rank != 2 || tokens.numel() == 0)
     throw InputError(file.name() + ": tokens is not i32 [B, T] with at least one token");

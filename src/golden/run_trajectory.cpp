@@ -16,7 +16,7 @@ std::vector<TensorError> compare_weights(const Safetensors& file, const std::str
   for (const ParamBank& bank : params.banks()) {
     const Tensor want = file.get(prefix + bank.info.name);
     if (want.spec != bank.value.spec)
-      throw InputError(file.name() + ": " + prefix + bank.info.name + " has another shape than the parameter");
+      throw InputError(file.name() + ": " + prefix + bank.info.name + " differs in shape from the parameter");
     const auto* have = reinterpret_cast<const float*>(flat.data + (bank.value.data - base));
     out.push_back({bank.info.name, relative_error(have, want), limit});
   }

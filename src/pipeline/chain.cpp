@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 void require_free(const ChainRequest& request, const Ledger& ledger) {
   if (request.resume) return;
   if (ledger.begun() || fs::exists(fs::path(request.out) / "recipe.toml"))
-    throw InputError("--out " + request.out + ": holds a run already; add --resume to go on with it, or choose another folder");
+    throw InputError("--out " + request.out + ": already holds a run; add --resume to continue it, or choose another folder");
 }
 
 // What is still to come, from this phase on, as far as it is known beforehand.

@@ -13,7 +13,7 @@ namespace fairway::pipeline {
 Axis parse_axis(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw InputError("--sweep " + text + ": expected key=value,value,… as optim.matrix.lr=0.01,0.02");
+    throw InputError("--sweep " + text + ": expected key=value,value,… such as optim.matrix.lr=0.01,0.02");
   Axis axis{text.substr(0, equals), {}};
   std::string value;
   int depth = 0;
@@ -29,7 +29,7 @@ Axis parse_axis(const std::string& text) {
     }
     if (value.empty()) throw InputError("--sweep " + text + ": a value is missing; expected key=value,value,…");
     if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end())
-      throw InputError(fmt::format("--sweep {}: {} is there twice", text, value));
+      throw InputError(fmt::format("--sweep {}: {} appears twice", text, value));
     axis.values.push_back(std::move(value));
     value.clear();
   }

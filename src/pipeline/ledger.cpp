@@ -19,14 +19,14 @@ ordered_json read_ledger(const fs::path& folder, const std::string& kind) {
   if (!fs::exists(path)) return nullptr;
   ordered_json content = parse_json_or_discard<ordered_json>(read_file(path, kMostBytes), path.string());
   if (!content.is_object() || !content.contains("ledger") || content["ledger"] != kind)
-    throw InputError(path.string() + ": is not the ledger that `fairway run` writes; move it away or choose another --out");
+    throw InputError(path.string() + ": not a ledger of `fairway run`; move it away or choose another --out");
   return content;
 }
 
 Ledger::Ledger(const fs::path& folder, const std::string& kind) : path_(folder / (kind + ".json")) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw InputError("--out " + folder.string() + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + folder.string() + ": cannot be created (" + error.message() + ")");
   lock_.emplace(WriterLock::of_folder(folder));
   content_ = read_ledger(folder, kind);
   begun_ = content_.is_object();

@@ -27,7 +27,7 @@ ordered_json record_of(const Phase& phase, const fs::path& folder, const std::st
   ordered_json record{{"mark", mark}, {"status", outcome.status}, {"seconds", seconds}, {"outputs", ordered_json::object()}};
   for (const std::string& name : phase.outputs) {
     if (!fs::is_regular_file(folder / name))
-      throw WorkError(phase.name + ": ended without leaving " + (folder / name).string());
+      throw WorkError(phase.name + ": ended without writing " + (folder / name).string());
     record["outputs"][name] = identity_of(folder / name);
   }
   record["result"] = phase.keep_result ? outcome.result : ordered_json::object();

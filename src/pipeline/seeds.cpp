@@ -78,9 +78,9 @@ std::vector<int64_t> parse_seeds(const std::string& text) {
     const bool digits = !word.empty() && word.size() <= 16 && word.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoll(word) > kLargestSeed)
       throw InputError(
-          fmt::format("--seeds {}: \"{}\" is no seed; expected whole numbers from 0 to 2^53, as 1,2,3", text, word));
+          fmt::format("--seeds {}: \"{}\" is not a seed; expected whole numbers from 0 to 2^53, such as 1,2,3", text, word));
     if (std::find(seeds.begin(), seeds.end(), std::stoll(word)) != seeds.end())
-      throw InputError(fmt::format("--seeds {}: {} is there twice", text, word));
+      throw InputError(fmt::format("--seeds {}: {} appears twice", text, word));
     seeds.push_back(std::stoll(word));
     at = comma + 1;
   }
@@ -92,7 +92,7 @@ SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const S
   if (!request.against.empty()) against = read_scores(request.against);  // refused before any work
   Ledger ledger(request.chain.out, "seeds");
   if (ledger.begun() && !request.chain.resume)
-    throw InputError("--out " + request.chain.out + ": holds runs already; add --resume to go on with them");
+    throw InputError("--out " + request.chain.out + ": already holds runs; add --resume to continue them");
   ledger.content()["seeds"] = request.seeds;
   ledger.save();
   std::vector<ordered_json> runs;
@@ -124,7 +124,7 @@ SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const S
     text += describe("runs", scores) + describe("against", against);
     if (const std::string why = incomparable(scores, against); !why.empty()) {  // the runs are made: told, not thrown
       result["comparison"] = {{"record", false}, {"refused", why}};
-      text += "record: no, they do not compare: " + why + "\n";
+      text += "record: no, the scores cannot be compared: " + why + "\n";
     } else {
       const Comparison comparison = compare_scores(scores, against, false);
       result["comparison"] = to_json(comparison);

@@ -95,9 +95,9 @@ void Sweep::begin() {
                           {"axes", request_.axes},
                           {"factor", request_.factor}};
   if (ledger_.begun() && !request_.chain.resume)
-    throw InputError("--out " + request_.chain.out + ": holds a sweep already; add --resume to go on with it");
+    throw InputError("--out " + request_.chain.out + ": already holds a sweep; add --resume to continue it");
   if (ledger_.begun() && ledger_.content().value("plan", ordered_json()) != plan)
-    throw InputError("--out " + request_.chain.out + ": holds the sweep of another recipe, other settings or other values");
+    throw InputError("--out " + request_.chain.out + ": holds a sweep with a different recipe, settings or values");
   ledger_.content()["plan"] = plan;
   if (!ledger_.content().contains("results")) results() = ordered_json::object();
   ledger_.save();

@@ -23,8 +23,9 @@ struct SlotRecipe {
   static void visit(Self& self, Fields& fields) {
     fields.key("steps", self.steps, Between{1, 1000}, "AdamW steps for each window");
     fields.key("lr", self.lr, Between{0, 10}, "learning rate of the offset");
-    fields.key("positions", self.positions, Between{1, 1 << 20}, "adapts on at most so many positions before the scored ones");
-    fields.key("carried", self.carried, "one offset goes along the stream and learns from each segment after its score");
+    fields.key("positions", self.positions, Between{1, 1 << 20},
+               "adapts on at most this many positions before the scored ones");
+    fields.key("carried", self.carried, "one offset runs along the stream and learns from each segment after its score");
     fields.key("same_document", self.same_document, "adapts on positions of the scored segment's document only");
   }
   bool operator==(const SlotRecipe&) const = default;
@@ -65,7 +66,7 @@ struct NgramRecipe {
   static void visit(Self& self, Fields& fields) {
     fields.key("table_bits", self.table_bits, Between{4, 26}, "log2 of the entries of a table; five orders of 32 bytes each");
     fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence");
-    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "times the least confidence of a hint");
+    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "factor on the least confidence of a hint");
     fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already");
   }
   bool operator==(const NgramRecipe&) const = default;
@@ -96,9 +97,10 @@ struct LoraRecipe {
     fields.key("eps", self.eps, Between{0, 1}, "AdamW's epsilon");
     fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay");
     fields.key("phases", self.phases, Between{0, 1000},
-               "times that all weights learn from the documents scored so far (0 = never)");
+               "how often all weights learn from the documents scored so far (0 = never)");
     fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30}, "documents scored when the last phase begins");
-    fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30}, "targets of one step of a phase, the last chunk left out");
+    fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30},
+               "targets of one step of a phase; the last chunk is left out");
     fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero");
   }
   bool operator==(const LoraRecipe&) const = default;

@@ -33,7 +33,7 @@ std::string read_recipe_file(const std::string& path) {
   std::vector<std::string> names;
   for (const BuiltinRecipe& recipe : builtin_recipes()) names.emplace_back(recipe.name);
   throw InputError(
-      fmt::format("recipe \"{}\": no file of that name and no built-in recipe; the nearest built-in one is \"{}\" (all: {})",
+      fmt::format("recipe \"{}\": neither a file nor a built-in recipe; the nearest built-in one is \"{}\" (all: {})",
                   name.substr(0, 200), nearest_word(name, names), fmt::join(names, ", ")));
 }
 

@@ -60,7 +60,7 @@ struct MatrixRecipe {
     fields.key("projections", self.projections,
                "the projections of bigram and value_embed are matrices too, instead of scalars");
     fields.key("projection_slices", self.projection_slices, Between{1, 1024},
-               "each projection is orthogonalised in so many slices of rows");
+               "each projection is orthogonalised in this many slices of rows");
   }
   bool operator==(const MatrixRecipe&) const = default;
 };

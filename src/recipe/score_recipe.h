@@ -135,7 +135,7 @@ struct QuantRecipe {
     fields.key("table_bits", self.table_bits, Between{2, 8}, "bits of the bigram and value tables");
     fields.key("gate_bits", self.gate_bits, Between{0, 8}, "bits of the attention gate's rows (0 = half precision)");
     fields.key("half_elements", self.half_elements, Between{0, 1 << 30},
-               "tables and projections with at most so many elements are kept in half precision");
+               "tables and projections with at most this many elements stay in half precision");
     fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted");
     fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that");
     fields.key("prune", self.prune,
@@ -165,7 +165,7 @@ struct ScoreRecipe {
     fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode");
     fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window");
     fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)");
-    fields.key("documents", self.documents, "attention stays inside documents (where nothing is said: as in training)");
+    fields.key("documents", self.documents, "attention stays inside documents (if not set: as in training)");
     fields.table("slot", self.slot, "an offset of the last hidden state, fitted while scoring");
     fields.table("ttt", self.ttt, "weights that learn from scored chunks");
     fields.table("lora", self.lora, "adapters that learn inside a document");

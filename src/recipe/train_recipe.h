@@ -22,7 +22,8 @@ struct DataRecipe {
   static void visit(Self& self, Fields& fields) {
     fields.key("sampler", self.sampler, "order in which windows are read from the shards");
     fields.key("seq_len", self.seq_len, Between{1, 1 << 20}, "tokens of one window, T");
-    fields.key("max_segment", self.max_segment, Between{1, 1 << 20}, "docpack: longer documents are cut every so many tokens");
+    fields.key("max_segment", self.max_segment, Between{1, 1 << 20},
+               "docpack: longer documents are cut into pieces of this many tokens");
   }
   bool operator==(const DataRecipe&) const = default;
 };

@@ -184,7 +184,7 @@ void read_machine(const fs::path& folder, const Recipe& recipe, ordered_json& ru
 
 ordered_json read_run(const fs::path& folder) {
   const fs::path recipe_file = folder / "recipe.toml";
-  if (!fs::exists(recipe_file)) throw InputError(folder.string() + ": holds no run (recipe.toml is missing)");
+  if (!fs::exists(recipe_file)) throw InputError(folder.string() + ": not a run folder (recipe.toml is missing)");
   const std::string text = read_file(recipe_file);
   const Recipe recipe = parse_recipe(text, recipe_file.string());
   const fs::path named = fs::absolute(folder).lexically_normal();

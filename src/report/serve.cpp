@@ -43,7 +43,7 @@ uint16_t listen_on(int fd, uint16_t port) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(fd, 16) != 0)
-    throw InputError(fmt::format("--port {}: cannot be listened on ({})", port, std::strerror(errno)));
+    throw InputError(fmt::format("--port {}: cannot listen on it ({})", port, std::strerror(errno)));
   socklen_t size = sizeof address;
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   return ntohs(address.sin_port);

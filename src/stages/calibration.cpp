@@ -33,7 +33,7 @@ HessianStore from_run(const CalibrationRequest& request, OpSite site, std::vecto
   const fs::path path = request.source.folder / kHessianFile;
   if (!fs::exists(path))
     throw InputError(path.string() +
-                     ": no such file; a run leaves it when quant.calibration is \"online\" and it trains long enough");
+                     ": no such file; a run writes it if quant.calibration is \"online\" and it trains long enough");
   HessianStore hessians(site);
   load_hessians(path, load_recipe((request.source.folder / "recipe.toml").string()), hessians);
   problems = hessians.finish();

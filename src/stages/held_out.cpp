@@ -18,11 +18,11 @@ void require_tokens_of(const data::HeldOutTokens& read, const std::filesystem::p
   const std::vector<uint16_t>& tokens = read.tokens;
   if (const auto past = std::find_if(tokens.begin(), tokens.end(), [&](uint16_t id) { return id >= recipe.model.vocab; });
       past != tokens.end()) {
-    throw InputError(fmt::format("{}: validation token {} at {} is outside of the model's vocabulary of {}", folder.string(),
+    throw InputError(fmt::format("{}: validation token {} at {} is outside the model's vocabulary of {}", folder.string(),
                                  *past, past - tokens.begin(), recipe.model.vocab));
   }
   if (!read.byte_counts.empty() && read.byte_counts.size() != tokens.size()) {
-    throw InputError(fmt::format("{}: fineweb_val_bytes_*.bin tell the bytes of {} tokens, the validation shards hold {}",
+    throw InputError(fmt::format("{}: fineweb_val_bytes_*.bin give the bytes of {} tokens, but the validation shards hold {}",
                                  folder.string(), read.byte_counts.size(), tokens.size()));
   }
 }

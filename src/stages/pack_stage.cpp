@@ -11,7 +11,8 @@ namespace {
 
 std::string artifact_path(const PackRequest& request, const WeightSource& source) {
   if (!request.out.empty()) return request.out;
-  if (source.folder.empty()) throw InputError("--out: a lone weight file needs the name of the artifact");
+  if (source.folder.empty())
+    throw InputError("--out: expected the name of the artifact, because the weight file has no run folder");
   return (source.folder / "model.fwy").string();
 }
 

@@ -37,7 +37,7 @@ WeightSource open_quantizing(const QuantizeRequest& request) {
   WeightSource source = open_weights(request.from, request.recipe, overrides);
   if (source.folder.empty() && source.recipe.quant.calibration != Calibration::self && request.data.empty())
     throw InputError(request.from +
-                     ": a lone weight file has no data or Hessians of its run; use --calibration self or --data");
+                     ": a weight file without its run has no data or Hessians; use --calibration self or --data");
   return source;
 }
 

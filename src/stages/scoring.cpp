@@ -40,7 +40,7 @@ ScoredModel Scoring::model() const {
 std::unique_ptr<Scoring> open_scoring(const ScoreRequest& request) {
   for (const std::string& change : request.overrides) {
     if (!change.starts_with("score."))
-      throw InputError("--set " + change + ": only keys of [score] may be changed; the others made the weights");
+      throw InputError("--set " + change + ": only keys of [score] may be changed; the weights were made with the others");
   }
   WeightSource source = open_weights(request.from, request.recipe, request.overrides);
   const ScoreSettings settings = settings_of(request, source.recipe);
@@ -51,7 +51,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoreRequest& request) {
   const int64_t count = request.tokens > 0 ? std::min(all, request.tokens + 1) : all;
   if (!request.all_targets) require_one_window(count, settings.score.context, request.data);
   const int64_t targets = request.all_targets ? count - 1 : challenge_targets(count, settings.score.context);
-  if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens, fewer than a target needs", request.data, count));
+  if (targets < 1) throw InputError(fmt::format("{}: {} validation tokens; scoring needs at least two", request.data, count));
   std::vector<uint16_t> stream(held_out->tokens.begin(), held_out->tokens.begin() + targets + 1);
   std::string text = text_identity(held_out->tokens, held_out->tokenizer);
   return std::make_unique<Scoring>(

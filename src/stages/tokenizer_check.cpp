@@ -10,7 +10,7 @@ namespace {
 
 [[noreturn]] void refuse_tokenizer(const TokenizerClaim& claim, const std::string& hash, const std::filesystem::path& file) {
   throw InputError(
-      fmt::format("{}: another tokenizer (SHA-256 {}…) than the one {} was made with ({}…); expected the tokenizer of the "
+      fmt::format("{}: this tokenizer (SHA-256 {}…) is not the one that {} was made with ({}…); expected the tokenizer of the "
                   "shards it was trained on",
                   file.string(), hash.substr(0, 12), claim.by, claim.hash.substr(0, 12)));
 }
@@ -28,7 +28,7 @@ void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, 
 
 void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder) {
   if (claim.hash.empty()) {
-    folder.notes.push_back(claim.by + ": does not tell its tokenizer, so it could not be checked against the data's");
+    folder.notes.push_back(claim.by + ": does not name its tokenizer, so it could not be checked against the data's");
   } else if (folder.tokenizer) {
     require_tokenizer(claim, *folder.tokenizer, folder.file);
   } else if (!folder.identity.empty() && folder.identity != claim.hash) {

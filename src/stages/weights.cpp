@@ -18,8 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 WeightSource open_artifact(const std::string& file, const std::string& recipe, const std::vector<std::string>& overrides) {
-  if (!recipe.empty())
-    throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which holds its own architecture");
+  if (!recipe.empty()) throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which has its own architecture");
   const std::string bytes = read_file(file, kMostArtifactFileBytes);
   const QuantizedModel model = read_artifact(bytes, file);
   WeightSource source{artifact_recipe(model), to_safetensors(model, file), {}, identity_of(file, bytes), true};
@@ -54,7 +53,7 @@ Recipe artifact_recipe(const QuantizedModel& model) {
 void require_place_for_file(const fs::path& out) {
   const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
   if (!fs::is_directory(folder)) throw InputError("--out " + out.string() + ": there is no folder " + folder.string());
-  if (fs::is_directory(out)) throw InputError("--out " + out.string() + ": is a folder; name a file");
+  if (fs::is_directory(out)) throw InputError("--out " + out.string() + ": is a folder; expected a file name");
   if (access(folder.c_str(), W_OK) != 0)
     throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
 }
@@ -65,14 +64,14 @@ WeightSource read_weights(const std::string& run_or_file, const std::string& rec
                           const std::vector<std::string>& overrides) {
   if (fs::is_regular_file(run_or_file) && is_artifact(run_or_file)) return open_artifact(run_or_file, recipe, overrides);
   if (!fs::is_directory(run_or_file)) {
-    if (recipe.empty()) throw InputError(run_or_file + ": a weight file needs --recipe to tell which model it is");
+    if (recipe.empty()) throw InputError(run_or_file + ": a weight file needs --recipe, which says what model it is");
     return open_floats(load_recipe(recipe, overrides), run_or_file, {});
   }
   const fs::path folder = run_or_file, weights = folder / "averaged.safetensors";
-  if (!fs::exists(folder / "recipe.toml")) throw InputError(run_or_file + ": no run folder (it has no recipe.toml)");
+  if (!fs::exists(folder / "recipe.toml")) throw InputError(run_or_file + ": not a run folder (it has no recipe.toml)");
   if (!fs::exists(weights))
     throw InputError(run_or_file +
-                     ": the run has not ended (it has no averaged.safetensors); go on with fairway train --resume");
+                     ": the run is not finished (it has no averaged.safetensors); continue it with fairway train --resume");
   return open_floats(load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), weights, folder);
 }
 

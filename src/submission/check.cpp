@@ -63,15 +63,15 @@ void Checker::check_seed_list() {
   if (submission_.contains("seeds") && submission_["seeds"].is_array()) {
     for (const json& seed : submission_["seeds"]) {
       if (!seed.is_number_unsigned()) {  // it becomes a part of file names
-        wrong("submission.json", seed.dump() + " under \"seeds\" is no seed");
+        wrong("submission.json", seed.dump() + " under \"seeds\" is not a seed");
         continue;
       }
       seeds_.push_back(seed.dump());
-      if (!distinct.insert(seed.dump()).second) wrong("submission.json", "seed " + seed.dump() + " is there twice");
+      if (!distinct.insert(seed.dump()).second) wrong("submission.json", "seed " + seed.dump() + " appears twice");
     }
   }
   if (distinct.size() < kSeedsNeeded)
-    wrong("submission.json", fmt::format("{} different seeds; the rules ask for {}", distinct.size(), kSeedsNeeded));
+    wrong("submission.json", fmt::format("{} different seeds; the rules require {}", distinct.size(), kSeedsNeeded));
   const json results = submission_.value("seed_results", json::object());
   for (const std::string& seed : distinct) {
     if (!results.is_object() || !results.contains(seed) || !results[seed].is_object())
@@ -164,7 +164,7 @@ std::vector<std::string> Checker::run() {
 }
 
 std::vector<std::string> check_folder(const fs::path& folder) {
-  if (!fs::is_directory(folder)) return {folder.string() + ": is no folder"};
+  if (!fs::is_directory(folder)) return {folder.string() + ": not a folder"};
   return Checker(folder).run();
 }
 

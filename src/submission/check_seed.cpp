@@ -52,7 +52,7 @@ void Checker::check_training(const std::string& file, const std::string& log, co
     wrong(file, fmt::format("training took {:.3f} s, over {} s", milliseconds / 1e3, kTrainLimit));
   const double steps = last_number(log, "step:([0-9]+)[^ ]* train_loss:");
   if (differs(steps, number(result, "steps", "submission.json seed " + seed), 0))
-    wrong(file, fmt::format("ends at step {:.0f}, submission.json tells {}", steps, result.value("steps", json()).dump()));
+    wrong(file, fmt::format("ends at step {:.0f}, but submission.json says {}", steps, result.value("steps", json()).dump()));
   const std::string hash = last_match(log, "recipe:([0-9a-f]{64})");
   if (hash.empty()) {
     wrong(file, "does not name its recipe");
@@ -61,7 +61,7 @@ void Checker::check_training(const std::string& file, const std::string& log, co
   try {
     Recipe recipe = parse_recipe(text_of("recipe.toml"), "recipe.toml");
     recipe.train.seed = std::stoll(seed);
-    if (recipe_hash(recipe) != hash) wrong(file, "was made by another recipe than recipe.toml");
+    if (recipe_hash(recipe) != hash) wrong(file, "was made with a recipe that is not recipe.toml");
   } catch (const std::exception& error) {
     wrong("recipe.toml", error.what());
   }
@@ -75,7 +75,7 @@ void Checker::check_log(const std::string& seed, const json& result) {
                loss = last_number(log, "final_int8_zlib_roundtrip_exact val_loss:([0-9.]+)");
   if (differs(bpb, number(result, "val_bpb", "submission.json seed " + seed), 6e-9) ||
       differs(loss, number(result, "val_loss", "submission.json seed " + seed), 6e-9))
-    wrong(file, fmt::format("its final score is {:.8f} bits per byte, submission.json tells {}", bpb,
+    wrong(file, fmt::format("its final score is {:.8f} bits per byte, but submission.json says {}", bpb,
                             result.value("val_bpb", json()).dump()));
   const double total = last_number(log, "Total submission size [^ ]+: ([0-9]+) bytes");
   const double artifact = number(result, "artifact_bytes", "submission.json seed " + seed),
@@ -125,9 +125,9 @@ void Checker::check_sums(const std::string& file, const json& receipt, const jso
   for (const auto& [key, value] : given) {
     constexpr double kRounding = 1e-12;  // a score is written with all its digits
     if (differs(number(score, key, file + " score"), value, kRounding * std::abs(value)))
-      wrong(file, fmt::format("its {} is {}, its records give {}", key, score.value(key, json()).dump(), value));
+      wrong(file, fmt::format("its {} is {}, but its records give {}", key, score.value(key, json()).dump(), value));
     if (result.contains(key) && differs(number(result, key, "submission.json"), value, kRounding * std::abs(value)))
-      wrong(file, fmt::format("its records give a {} of {}, submission.json tells {}", key, value, result[key].dump()));
+      wrong(file, fmt::format("its records give a {} of {}, but submission.json says {}", key, value, result[key].dump()));
   }
 }
 
@@ -147,7 +147,7 @@ void Checker::check_receipt(const std::string& seed, const json& result) {
   const json artifact = part("artifact"), settings = part("settings");
   if (artifact.value("sha256", json()) != result.value("artifact_sha256", json(0)) ||
       artifact.value("bytes", json()) != result.value("artifact_bytes", json(0)))
-    wrong(file, "is of another artifact than submission.json tells");
+    wrong(file, "is of a different artifact from the one in submission.json");
   check_sums(file, receipt, result);
   const json mode = settings.value("mode", json());
   if (!mode.is_string() || !kLegalModes.contains(mode.get<std::string>()) || receipt.value("legal", json(false)) != true)
@@ -161,7 +161,7 @@ void Checker::check_artifact(const std::string& seed, const json& result) {
   if (!fs::is_regular_file(folder_ / file)) return;  // artifacts need not be shipped
   if (differs(static_cast<double>(fs::file_size(folder_ / file)), number(result, "artifact_bytes", "submission.json"), 0) ||
       result.value("artifact_sha256", json()) != sha256_of_file(folder_ / file))
-    wrong(file, "is not the artifact that submission.json tells");
+    wrong(file, "is not the artifact that submission.json names");
 }
 
 }  // namespace fairway::submission

@@ -66,7 +66,8 @@ void check_same_system(std::span<const RunFacts> runs, Sentences& out) {
       out.push_back(fmt::format("{} was scored in mode {}, {} in mode {}", run.folder.string(), text_at(run.score, {"mode"}),
                                 first.folder.string(), text_at(first.score, {"mode"})));
     if (scored_data(run.receipt) != scored_data(first.receipt))
-      out.push_back(fmt::format("{} was scored on other validation data than {}", run.folder.string(), first.folder.string()));
+      out.push_back(
+          fmt::format("{} was scored on different validation data from {}", run.folder.string(), first.folder.string()));
   }
 }
 
@@ -119,7 +120,7 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
     return;
   }
   if (text_at(run.receipt, {"artifact", "sha256"}) != run.artifact_sha256)
-    out.push_back(fmt::format("{}: is stale: model.fwy has other bytes than were scored", name));
+    out.push_back(fmt::format("{}: is stale: model.fwy is not the artifact that was scored", name));
   check_numbers(run, out);
   for (const char* key : {"mode", "val_bpb", "val_loss", "tokens", "bytes"}) {
     if (text_at(run.receipt, {"score", key}) != text_at(run.score, {key}))
@@ -127,7 +128,8 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
                                 text_at(run.receipt, {"score", key}), text_at(run.score, {key})));
   }
   if (text_at(run.receipt, {"program", "sha256"}) != code.program)
-    out.push_back(name + ": is of another program than this one, whose sources would be shipped; score and audit again");
+    out.push_back(name +
+                  ": was made by another program than this one, whose sources the submission ships; score and audit again");
   if (text_at(run.receipt, {"settings", "tokens"}) != "0")
     out.push_back(fmt::format("{}: scored only the first {} tokens, not all of the validation data", name,
                               text_at(run.receipt, {"settings", "tokens"})));
@@ -139,7 +141,7 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
 void check_log(const RunFacts& run, const Code& code, Sentences& out) {
   const std::string name = (run.folder / "train.log").string();
   const auto expect = [&](const std::string& line, const std::string& what) {
-    if (run.log.find(line) == std::string::npos) out.push_back(fmt::format("{}: does not tell {} (\"{}\")", name, what, line));
+    if (run.log.find(line) == std::string::npos) out.push_back(fmt::format("{}: does not give {} (\"{}\")", name, what, line));
   };
   expect(fmt::format("seed:{}\n", run.seed()), "the recipe's seed");
   expect("recipe:" + recipe_hash(run.recipe), "the hash of recipe.toml");
@@ -148,7 +150,7 @@ void check_log(const RunFacts& run, const Code& code, Sentences& out) {
     out.push_back(fmt::format("{}: packed when the code had {} bytes, now it has {}; pack, score and audit again",
                               run.folder.string(), counted, code.bytes));
   if (run.pack.at("artifact_bytes").get<uint64_t>() != run.artifact_bytes)
-    out.push_back(fmt::format("{}: model.fwy has {} bytes, pack.json and the log tell {}", run.folder.string(),
+    out.push_back(fmt::format("{}: model.fwy has {} bytes, but pack.json and the log say {}", run.folder.string(),
                               run.artifact_bytes, run.pack.at("artifact_bytes").dump()));
 }
 

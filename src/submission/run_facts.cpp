@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 fs::path required(const fs::path& folder, const char* name, const char* maker) {
   fs::path path = folder / name;
   if (!fs::is_regular_file(path))
-    throw InputError(path.string() + ": no such file, which a submission needs; `fairway " + maker + "` makes it");
+    throw InputError(path.string() + ": missing, but a submission needs it; `fairway " + maker + "` makes it");
   return path;
 }
 

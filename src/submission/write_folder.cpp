@@ -50,18 +50,18 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
 }  // namespace
 
 ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, const About& about, const Sources& sources) {
-  if (fs::exists(out)) throw InputError("--out " + out.string() + ": is there already; choose another folder or remove it");
+  if (fs::exists(out)) throw InputError("--out " + out.string() + ": already exists; choose another folder or remove it");
   const ordered_json submission = submission_json(runs, about, sources);  // may refuse, so before anything is written
   fs::path whole = fs::absolute(out).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();  // "folder/"
   std::error_code error;
   fs::create_directories(whole.parent_path(), error);
-  if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + out.string() + ": cannot be created (" + error.message() + ")");
   const WriterLock lock = WriterLock::of_file(whole);
   const fs::path making = whole.parent_path() / fmt::format(".{}.{}", whole.filename().string(), getpid());
   fs::remove_all(making, error);
   fs::create_directory(making, error);
-  if (error) throw InputError("--out " + out.string() + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + out.string() + ": cannot be created (" + error.message() + ")");
   try {
     write_files(making, runs, about, sources, submission);
     fs::rename(making, whole);

@@ -81,11 +81,11 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& name) {
   std::unordered_set<std::string_view> texts;
   int unknown = 0;
   for (const Piece& piece : model.pieces) {
-    if (!texts.insert(piece.text).second) fail(name, fmt::format("the piece \"{}\" is there twice", piece.text));
+    if (!texts.insert(piece.text).second) fail(name, fmt::format("the piece \"{}\" appears twice", piece.text));
     unknown += piece.type == PieceType::unknown;
   }
-  if (unknown != 1) fail(name, fmt::format("one piece must be the unknown one, {} are", unknown));
-  if (model.model_type != 2) fail(name, "it is no BPE model, and every tokenizer of the challenge is one");
+  if (unknown != 1) fail(name, fmt::format("exactly one piece must be the unknown piece, but {} are", unknown));
+  if (model.model_type != 2) fail(name, "it is not a BPE model; every tokenizer of the challenge is one");
   check_byte_pieces(model, name);
   return model;
 }

@@ -45,10 +45,10 @@ int64_t whole(const Safetensors& file, const std::string& key) {
 void require_same_run(const Safetensors& file, const RunIdentity& run) {
   const auto recipe = file.metadata().find("recipe"), tokenizer = file.metadata().find("tokenizer");
   if (recipe == file.metadata().end() || recipe->second != run.recipe)
-    throw InputError(file.name() + ": belongs to another recipe than this run's; resume with the same recipe and overrides");
+    throw InputError(file.name() + ": belongs to a different recipe; resume with the same recipe and overrides");
   if (tokenizer == file.metadata().end() || run.tokenizer.empty() || tokenizer->second == run.tokenizer) return;
   throw InputError(
-      fmt::format("{}: another tokenizer (SHA-256 {}…) than the one {} was trained with ({}…); resume with the same data",
+      fmt::format("{}: this tokenizer (SHA-256 {}…) is not the one that {} was trained with ({}…); resume with the same data",
                   run.told_by, run.tokenizer.substr(0, 12), file.name(), tokenizer->second.substr(0, 12)));
 }
 
@@ -68,7 +68,7 @@ RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& ru
   for (const NamedTensor& want : wanted) {
     stored.push_back({want.name, file.get(want.name)});
     if (stored.back().tensor.spec != want.tensor.spec)
-      throw InputError(path.string() + ": tensor '" + want.name + "' has another size than the model's");
+      throw InputError(path.string() + ": tensor '" + want.name + "' differs in size from the model's");
   }
   const Tensor loader = file.get("loader");
   if (loader.spec.dtype != DType::u8) throw InputError(path.string() + ": tensor 'loader' is not u8");
@@ -127,7 +127,7 @@ std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer
     if (!fs::exists(path)) continue;
     try {
       RunState state = load_file(path, trainer, run);
-      if (!problems.empty()) print_err(fmt::format("{}; going on from {}\n", problems, path.string()));
+      if (!problems.empty()) print_err(fmt::format("{}; continuing from {}\n", problems, path.string()));
       // Set aside, so that the next save does not put a damaged file in the place of the good one.
       for (const fs::path& file : damaged) fs::rename(file, file.string() + ".damaged");
       if (path.filename() == "next.safetensors") promote_next(folder);

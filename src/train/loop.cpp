@@ -120,8 +120,8 @@ void Loop::keep_free() {
   progress_.budget = recipe_.train.seconds - after;
   if (progress_.budget <= 0)
     throw InputError(
-        fmt::format("train.seconds = {}: calibration on training data, which counts, takes {:.1f} s of them as "
-                    "measured and leaves nothing to train in; give more seconds or quant.calibration = \"self\"",
+        fmt::format("train.seconds = {}: calibration on training data counts and takes {:.1f} s of them as "
+                    "measured, which leaves no time to train; give more seconds or quant.calibration = \"self\"",
                     recipe_.train.seconds, after));
   teller_.keeps_free(after);
 }
@@ -148,7 +148,7 @@ TrainSummary Loop::steps_to_the_end() {
     if (now.stop) {
       save_before_the_end();
       interrupted_ = true;
-      teller_.say(fmt::format("interrupted: saved after step {}; go on with --resume", progress_.step));
+      teller_.say(fmt::format("interrupted: saved after step {}; continue with --resume", progress_.step));
       return summary();
     }
     if (now.checkpoint) checkpoint();
@@ -182,7 +182,8 @@ void Loop::save_before_the_end() {
 
 void Loop::require_recorded() const {
   if (folder_.trouble().empty()) return;
-  throw WorkError(fmt::format("{}; training ended; {}; go on with --resume once it can be written", folder_.trouble(), kept()));
+  throw WorkError(
+      fmt::format("{}; training ended; {}; continue with --resume once it can be written", folder_.trouble(), kept()));
 }
 
 // Where the run will stand once the pending steps are done, each as long as the last ones were.

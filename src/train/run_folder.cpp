@@ -77,13 +77,12 @@ void open_append(std::ofstream& out, const fs::path& path) {
 RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw InputError("--out " + path.string() + ": cannot be made (" + error.message() + ")");
+  if (error) throw InputError("--out " + path.string() + ": cannot be created (" + error.message() + ")");
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
   lock_.emplace(WriterLock::of_folder(path));
   const fs::path recipe_file = path / "recipe.toml";
   if (!resume && (fs::exists(recipe_file) || fs::exists(checkpoints()))) {
-    throw InputError("--out " + path.string() +
-                     ": holds a run already; add --resume to go on with it, or choose another folder");
+    throw InputError("--out " + path.string() + ": already holds a run; add --resume to continue it, or choose another folder");
   }
   if (fs::exists(recipe_file))
     require_same_recipe(recipe_file, recipe);

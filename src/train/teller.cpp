@@ -30,7 +30,8 @@ void Teller::settings(const std::string& recipe_hash, uint64_t seed) {
 }
 
 void Teller::keeps_free(double seconds) {
-  const std::string text = fmt::format("{:.2f} s of the clock are kept for calibration on training data, as measured", seconds);
+  const std::string text =
+      fmt::format("{:.2f} s of the clock are reserved for calibration on training data, as measured", seconds);
   folder_.log("reserve: " + text);
   line_.say(text);
 }

@@ -80,7 +80,7 @@ TEST(CompareScores, WithoutAnyNatsTheRuleIsLeftOpen) {
   EXPECT_TRUE(std::isnan(c.delta_nats));
   EXPECT_FALSE(c.record);
   EXPECT_TRUE(to_json(c)["delta_nats"].is_null());
-  EXPECT_THAT(to_text(c), HasSubstr("cannot be told"));
+  EXPECT_THAT(to_text(c), HasSubstr("not known without nats per token"));
   EXPECT_THROW(compare_scores(read_scores({"pr1105-slot"}), read_scores({"pr549"}), false), InputError);
 }
 

@@ -169,7 +169,7 @@ TEST(BadWeights, NamesAndPlacesAreRefused) {
   expect_refused({"generate", run, "--tokenizer", model, "--prompt", "\xff\xfe", "--seed", "-1"}, {"--seed"});
   expect_refused({"export", run, "--out", scratch / "nowhere" / "w.safetensors"}, {"nowhere"});
   expect_refused({"export", run, "--out", scratch / "hollow"}, {"hollow"});
-  expect_refused({"import", weights, "--recipe", "smoke", "--out", run}, {"holds a run already"});
+  expect_refused({"import", weights, "--recipe", "smoke", "--out", run}, {"already holds a run"});
   expect_refused({"import", weights, "--recipe", "smoke", "--out", scratch / "plain"}, {"plain"});
   expect_refused({"import", weights, "--recipe", "demo", "--out", scratch / "imported"}, {"averaged.safetensors"});
   expect_refused({"golden", weights}, {"averaged.safetensors", "golden"});

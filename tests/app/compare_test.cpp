@@ -90,11 +90,11 @@ TEST(Compare, RefusesScoresOfDifferentThings) {
   refused({{"text", std::string(64, 'c')}}, base, "texts differ");
   refused({{"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "different parts of the text");
   refused({{"tokenizer", std::string(64, 'd')}, {"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "tokenizers differ");
-  refused({{"packed", false}}, base, "as they were trained");
+  refused({{"packed", false}}, base, "weights as trained");
   refused({{"text", nullptr}}, base, "has no \"text\"");
   refused({{"bytes", 1'000'000}}, {"pr1019"}, "official validation text");
   refused({{"whole", false}, {"bytes", 1'000'000}}, {"pr1019"}, "the first 1000000 bytes");
-  refused({{"packed", false}}, {"pr1019"}, "as they were trained");
+  refused({{"packed", false}}, {"pr1019"}, "weights as trained");
   Args mixed = score_files(scratch, "one", {1.5});
   mixed.push_back(score_files(scratch, "two", {1.6}, {{"context", 1024}})[0]);
   const Outcome sides = run_program(compare_args(mixed, base));

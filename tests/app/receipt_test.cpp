@@ -96,13 +96,13 @@ TEST_F(Receipt, BytesMustComeFromTheData) {
     r["score"]["val_bpb"] = r["score"]["val_bpb"].get<double>() / 2;
     r["records"]["bytes"][0] = 2 * r["records"]["bytes"][0].get<int64_t>();
   });
-  fails(receipt_, "its bytes are not those of the data");
+  fails(receipt_, "its byte count does not match the data");
 }
 
 TEST_F(Receipt, ScoresBesideItAreTheSame) {
   std::string score = contents(run_ + "/score.json");
   put_file(run_ + "/score.json", score.replace(score.find("\"val_bpb\": ") + 11, 1, "0"));
-  fails(receipt_, "score.json tells another score");
+  fails(receipt_, "score.json has a different score");
 }
 
 TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
@@ -128,7 +128,7 @@ TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
 TEST_F(Receipt, CountsOfBytesBesideTheShardsBelongToIt) {
   const std::string sidecar = data_ + "/fineweb_val_bytes_000000.bin";
   fairway::data::write_shard(sidecar, std::vector<uint16_t>(1500, 9));
-  fails(receipt_, "fineweb_val_bytes_*.bin have other bytes");
+  fails(receipt_, "fineweb_val_bytes_*.bin differ");
 }
 
 uint64_t read_so_far(pid_t child) {

@@ -142,7 +142,7 @@ TEST(Resume, ADamagedCheckpointFallsBackToThePrevious) {
     const Outcome outcome = run_program(with(train_smoke(scratch / "data", run, kShort), {"--resume"}));
     ASSERT_EQ(outcome.status, 0) << outcome.text();
     EXPECT_NE(outcome.err.find("latest.safetensors"), std::string::npos) << outcome.text();
-    EXPECT_NE(outcome.err.find("going on from"), std::string::npos) << outcome.text();
+    EXPECT_NE(outcome.err.find("continuing from"), std::string::npos) << outcome.text();
     expect_same(bytes_of_run(run), want, "from the previous checkpoint");
   }
 }

@@ -79,7 +79,7 @@ TEST(Run, AnInterruptedRunSavesAndEndsWith130) {
   child.send(SIGTERM);
   const Outcome outcome = child.wait();
   EXPECT_EQ(outcome.status, 130) << outcome.text();
-  EXPECT_THAT(outcome.err, HasSubstr("go on with --resume"));
+  EXPECT_THAT(outcome.err, HasSubstr("continue with --resume"));
 }
 
 TEST(Run, SweepsBySuccessiveHalving) {
@@ -167,7 +167,7 @@ TEST_F(ThreeRuns, AreRefusedWhenARuleIsBroken) {
   const Path artifact = Path(seed(3)) / "model.fwy";
   const std::string bytes = contents(artifact);
   put_file(artifact, bytes + "x");
-  refused({seed(1), seed(2), seed(3)}, "is stale: model.fwy has other bytes than were scored");
+  refused({seed(1), seed(2), seed(3)}, "is stale: model.fwy is not the artifact that was scored");
   put_file(artifact, bytes);
   // A score of a part of the data has no place in a submission; its receipt, without an audit, neither.
   const Path data = scratch_ / "data";

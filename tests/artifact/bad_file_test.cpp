@@ -101,7 +101,7 @@ std::vector<Fault> header_faults() {
 std::vector<Fault> model_faults() {
   return {
       architecture("not a line", "not name=value", "vocab=40\n", "vocab\n"),
-      architecture("key twice", "a key stands twice", "vocab=40\n", "vocab=40\nvocab=40\n"),
+      architecture("key twice", "a key appears twice", "vocab=40\n", "vocab=40\nvocab=40\n"),
       architecture("unknown key", "a key that this program does not know", "vocab=40\n", "vocab=40\nvocal=1\n"),
       architecture("not a number", "vocab = ?4, expected a number", "vocab=40\n",
                    "vocab=\x01"
@@ -171,7 +171,7 @@ std::vector<Fault> data_faults() {
               [=](FileParts& f) { code(f, "down", 4, coded_down().substr(0, 100)); }),
       changed("shaped, more", "the up weights: the coder's state does not end where encoding began",
               [=](FileParts& f) { code(f, "up", 4, coded_down() + "zz"); }),
-      changed("shaped, goes on from nothing", "goes on from one before it",
+      changed("shaped, goes on from nothing", "continues from a previous one",
               [=](FileParts& f) {
                 FineEncoder rans;
                 rans.put_bits(0, 1);

@@ -108,7 +108,7 @@ TEST_F(Online, FilesThatDoNotFitAreRefused) {
   };
   Recipe other = recipe_;
   other.optim.clip = 0.123;
-  refuses(other, "another recipe");
+  refuses(other, "a different recipe");
   const Safetensors whole = Safetensors::read(path);
   std::vector<NamedTensor> tensors;
   for (const auto& [point, tensor] : whole.tensors()) tensors.push_back({point, tensor});

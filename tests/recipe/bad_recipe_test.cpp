@@ -155,9 +155,9 @@ TEST(BadRecipe, OverridesAreRefusedWithTheirText) {
 
 TEST(BadRecipe, NamesAndFilesAreRefused) {
   EXPECT_THAT(refusal([] { (void)load_recipe("pr1150"); }), HasSubstr("nearest built-in one is \"pr1105\""));
-  EXPECT_THAT(refusal([] { (void)load_recipe(""); }), HasSubstr("no built-in recipe"));
+  EXPECT_THAT(refusal([] { (void)load_recipe(""); }), HasSubstr("nor a built-in recipe"));
   EXPECT_THAT(refusal([] { (void)load_recipe("/"); }), HasSubstr("is a folder"));
-  EXPECT_THAT(refusal([] { (void)load_recipe(std::string(100000, 'x')); }), HasSubstr("no built-in recipe"));
+  EXPECT_THAT(refusal([] { (void)load_recipe(std::string(100000, 'x')); }), HasSubstr("nor a built-in recipe"));
   const auto path = std::filesystem::temp_directory_path() / "fairway_long_recipe.toml";
   std::ofstream(path) << std::string(2 << 20, '\n');
   EXPECT_THAT(refusal([&] { (void)load_recipe(path.string()); }), HasSubstr("longer than"));

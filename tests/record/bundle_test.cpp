@@ -50,8 +50,8 @@ TEST(Bundle, BuildsToAProgramThatMakesTheSameBytesAndScore) {
   put_file(recipe, run_program({"recipe", "show", "smoke"}).out);
   run_json({"run", recipe, "--data", data, "--out", (scratch / "run").string(), "--seed", "3", "--threads", "2"});
   const json packed = json::parse(contents(scratch / "run" / "pack.json"));
-  const std::string record = quoted(scratch / "source/build/bin/fairway-record") + " " + quoted(fs::path(recipe)) + " --data " +
-                             quoted(fs::path(data)) + " --out " + quoted(scratch / "record") + " --seed 3 --threads 2 --budget " +
+  const std::string record = quoted(scratch / "source/build/bin/fairway-record") + " " + quoted(Path(recipe)) + " --data " +
+                             quoted(Path(data)) + " --out " + quoted(scratch / "record") + " --seed 3 --threads 2 --budget " +
                              packed["budget"].dump() + " > " + quoted(scratch / "result.json");
   ASSERT_EQ(shell(record), 0);
   EXPECT_TRUE(contents(scratch / "record" / "model.fwy") == contents(scratch / "run" / "model.fwy"));

@@ -41,7 +41,7 @@ TEST_F(Check, EveryFileIsNeeded) {
     EXPECT_THAT(problems(), Contains(HasSubstr(file))) << file;
     put(out_ / file, kept);
   }
-  EXPECT_THAT(check_folder(out_ / "absent"), ElementsAre(HasSubstr("is no folder")));
+  EXPECT_THAT(check_folder(out_ / "absent"), ElementsAre(HasSubstr("not a folder")));
 }
 
 TEST_F(Check, FieldsOfTheSubmission) {
@@ -66,7 +66,7 @@ TEST_F(Check, TextThatIsNoJson) {
 TEST_F(Check, ThreeDifferentSeeds) {
   edit("submission.json", [](ordered_json& s) { s["seeds"] = {1, 2, 2}; });
   EXPECT_THAT(problems(),
-              testing::AllOf(Contains(HasSubstr("seed 2 is there twice")), Contains(HasSubstr("2 different seeds"))));
+              testing::AllOf(Contains(HasSubstr("seed 2 appears twice")), Contains(HasSubstr("2 different seeds"))));
 }
 
 TEST_F(Check, MeansAndDeviations) {
@@ -117,9 +117,9 @@ TEST_F(Check, LogsTellSizeSeedStepsAndRecipe) {
   replace("train_seed2.log", "\nseed:2\n", "\nseed:3\n");
   replace("train_seed3.log", "step:40/40", "step:41/41");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("its submission size is 30"), HasSubstr("is not of seed 2"),
-                                      HasSubstr("ends at step 41, submission.json tells 40")));
+                                      HasSubstr("ends at step 41, but submission.json says 40")));
   replace("recipe.toml", "clip = 0.3", "clip = 0.4");
-  EXPECT_THAT(problems(), Contains(HasSubstr("train_seed1.log: was made by another recipe than recipe.toml")));
+  EXPECT_THAT(problems(), Contains(HasSubstr("train_seed1.log: was made with a recipe that is not recipe.toml")));
 }
 
 TEST_F(Check, ReceiptsAreSealedAndOfTheseArtifactsAndScores) {
@@ -127,7 +127,8 @@ TEST_F(Check, ReceiptsAreSealedAndOfTheseArtifactsAndScores) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("receipt_seed1.json: was changed after it was written")));
   edit("receipt_seed1.json", [](ordered_json& r) { r["artifact"]["sha256"] = "other"; });
   edit("receipt_seed2.json", [](ordered_json& r) { r["score"]["val_bpb"] = 0.9; });
-  EXPECT_THAT(problems(), ElementsAre(HasSubstr("is of another artifact"), HasSubstr("its val_bpb is 0.9, its records give")));
+  EXPECT_THAT(problems(),
+              ElementsAre(HasSubstr("is of a different artifact"), HasSubstr("its val_bpb is 0.9, but its records give")));
 }
 
 // Everything that tells the score is rewritten, and the receipt sealed anew; only its sums still tell the truth.
@@ -146,7 +147,7 @@ TEST_F(Check, AScoreThatTheRecordsDoNotGive) {
   }
   edit("submission.json", [&](ordered_json& s) { s["val_bpb"] = claimed, s["val_bpb_std"] = 0.0; });
   const std::vector<std::string> found = problems();
-  EXPECT_THAT(found, Contains(HasSubstr("receipt_seed2.json: its val_bpb is 0.9, its records give")));
+  EXPECT_THAT(found, Contains(HasSubstr("receipt_seed2.json: its val_bpb is 0.9, but its records give")));
   EXPECT_THAT(found, Contains(HasSubstr("submission.json tells 0.9")));
   EXPECT_THAT(found, testing::Each(HasSubstr("its records give")));  // nothing else is left to notice it by
 }

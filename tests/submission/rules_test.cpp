@@ -93,7 +93,7 @@ TEST_F(Rules, AnUnchangedReceipt) {
 
 TEST_F(Rules, AReceiptOfTheseBytes) {
   put(run(3) / "model.fwy", "artifact of seed 4");
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("is stale: model.fwy has other bytes than were scored")));
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("is stale: model.fwy is not the artifact that was scored")));
 }
 
 TEST_F(Rules, AReceiptOfThisScore) {
@@ -105,7 +105,7 @@ TEST_F(Rules, AScoreThatTheRecordsGive) {
   const auto better = [](ordered_json& score) { score["val_bpb"] = 0.9; };
   change(run(1) / "score.json", better);
   change(run(1) / "receipt.json", [&](ordered_json& receipt) { better(receipt["score"]); });
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("its val_bpb is 0.9, its records give")));
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("its val_bpb is 0.9, but its records give")));
   // Its own sums rewritten too: then they are not those of the records.
   change(run(2) / "receipt.json", [](ordered_json& receipt) { receipt["records"]["nats"][0] = 1.0; });
   EXPECT_THAT(broken(), Contains(HasSubstr("its sums are not those of")));
@@ -115,7 +115,7 @@ TEST_F(Rules, AScoreThatTheRecordsGive) {
 
 TEST_F(Rules, AReceiptOfThisProgram) {
   EXPECT_THAT(broken_rules(facts(), {kCode, std::string(64, 'b')}),
-              testing::AllOf(testing::SizeIs(3), Contains(HasSubstr("is of another program"))));
+              testing::AllOf(testing::SizeIs(3), Contains(HasSubstr("was made by another program"))));
 }
 
 TEST_F(Rules, TheWholeValidationData) {
@@ -125,7 +125,7 @@ TEST_F(Rules, TheWholeValidationData) {
 
 TEST_F(Rules, TheSameValidationData) {
   change(run(2) / "receipt.json", [](ordered_json& receipt) { receipt["data"]["shards"][0]["sha256"] = "other"; });
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("was scored on other validation data")));
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("was scored on different validation data")));
 }
 
 TEST_F(Rules, ALegalMode) {
@@ -157,7 +157,7 @@ TEST_F(Rules, LogsOfTheseRuns) {
 
 TEST_F(Rules, AnArtifactOfTheLoggedSize) {
   change(run(2) / "pack.json", [](ordered_json& pack) { pack["artifact_bytes"] = 17; });
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("model.fwy has 18 bytes, pack.json and the log tell 17")));
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("model.fwy has 18 bytes, but pack.json and the log say 17")));
 }
 
 TEST_F(Rules, TheCodeThatWasCounted) {

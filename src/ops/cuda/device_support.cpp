@@ -12,7 +12,7 @@ Support refused(std::string problem, std::string remedy) { return {{}, std::move
 
 Support without_driver(const DeviceFacts& facts) {
   if (facts.driver_version == 0)
-    return refused("this machine has no NVIDIA driver", "install it (nvidia-smi tells whether it works)");
+    return refused("this machine has no NVIDIA driver", "install it (nvidia-smi shows whether it works)");
   return refused("the NVIDIA driver is too old: it knows CUDA " + version_text(facts.driver_version) +
                      ", this program was built with CUDA " + version_text(facts.runtime_version),
                  "update the driver");
@@ -22,7 +22,7 @@ Support without_device(const DeviceFacts& facts) {
   if (facts.visible_told)
     return refused("CUDA_VISIBLE_DEVICES is \"" + facts.visible + "\", which leaves no CUDA device to this program",
                    "unset it, or set it to the number of a device that nvidia-smi lists");
-  return refused("this machine has no CUDA device", "nvidia-smi tells what the driver finds");
+  return refused("this machine has no CUDA device", "nvidia-smi shows what the driver finds");
 }
 
 Support of_devices(const DeviceFacts& facts) {
@@ -34,8 +34,8 @@ Support of_devices(const DeviceFacts& facts) {
   }
   if (!support.usable.empty()) return support;
   const DeviceInfo needed{.major = kBuiltMajor, .minor = kBuiltMinor};
-  return refused(others + ", this program was built for " + needed.arch() + " (" + kBuiltFor + ", Hopper) alone",
-                 "work on the CPU, as is the default here");
+  return refused(others + ", this program was built for " + needed.arch() + " (" + kBuiltFor + ", Hopper) only",
+                 "use the CPU, which is the default here");
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ Support supports(const DeviceFacts& facts) {
   switch (facts.answer) {
     case DeviceFacts::Answer::driver_insufficient: return without_driver(facts);
     case DeviceFacts::Answer::failed:
-      return refused("CUDA does not start: " + facts.failure, "nvidia-smi tells whether the driver works");
+      return refused("CUDA does not start: " + facts.failure, "nvidia-smi shows whether the driver works");
     case DeviceFacts::Answer::no_device: break;
     case DeviceFacts::Answer::devices:
       if (!facts.devices.empty()) return of_devices(facts);
