@@ -5,7 +5,7 @@ launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
 nvcc := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 
 # Folders whose tests run under AddressSanitizer and UBSan every time: parsers of outside input, and SIMD kernels.
-sanitized := $(foreach folder,base recipe tokenizer params data artifact fuzz ops_cpu,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
+sanitized := $(foreach folder,base recipe tokenizer model data artifact fuzz ops_cpu,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 # Folders with threads of their own, for ThreadSanitizer.
 threaded := $(foreach folder,base comm data ops_cpu train,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 empty :=

@@ -6,7 +6,7 @@
 
 #include "analysis/progress.h"
 #include "base/thread_pool.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "quant/tensor_plan.h"
 
 namespace fairway {

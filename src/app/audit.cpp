@@ -7,6 +7,7 @@
 #include "app/receipt_file.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"

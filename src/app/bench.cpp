@@ -4,6 +4,7 @@
 #include "app/command.h"
 #include "app/pack_bench.h"
 #include "app/quantize_bench.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "bench/gemm_bench.h"

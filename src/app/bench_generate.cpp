@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "bench/generate_bench.h"
-#include "params/initialize.h"
+#include "model/initialize.h"
 #include "quant/quantize_model.h"
 
 namespace fairway::app {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "comm/launch.h"

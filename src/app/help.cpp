@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
+#include "app/command_info.h"
 #include "base/error.h"
 #include "base/nearest_word.h"
-#include "manual/command_info.h"
 #include "recipe/recipe.h"
 #include "recipe/score_recipe.h"
 

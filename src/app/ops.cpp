@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "autograd/compare.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "bench/step_bench.h"
 #include "ops/cuda/device.h"

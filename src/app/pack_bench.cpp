@@ -17,9 +17,9 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "bench/timing.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
+#include "model/shape/model_shape.h"
 #include "quant/quantize_model.h"
-#include "recipe/model_shape.h"
 #include "stages/weights.h"
 #include "train/loop.h"
 

@@ -11,12 +11,12 @@
 #include <optional>
 
 #include "app/scoring_flags.h"
-#include "artifact/fit.h"
 #include "artifact/interchange.h"
 #include "base/clock.h"
 #include "base/output.h"
-#include "params/param_store.h"
-#include "recipe/model_shape.h"
+#include "model/param_store.h"
+#include "model/shape/model_shape.h"
+#include "pack/fit.h"
 #include "score/eval_model.h"
 #include "stages/calibration.h"
 

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 #include "recipe/recipe_json.h"
 
 namespace fairway::app {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 
 namespace fairway::app {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "model/shape/model_shape.h"
 #include "quant/quantize_model.h"
-#include "recipe/model_shape.h"
 
 namespace fairway {
 std::map<std::string, std::string> interchange_metadata(const QuantizedModel& model) {

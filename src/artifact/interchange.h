@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 #include "quant/quantized_model.h"
 
 namespace fairway {

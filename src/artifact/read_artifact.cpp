@@ -10,7 +10,7 @@
 #include "artifact/file_layout.h"
 #include "artifact/stored_parts.h"
 #include "base/file.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "artifact/byte_reader.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 namespace {

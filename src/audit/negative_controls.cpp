@@ -7,7 +7,7 @@
 #include "audit/broken_mask.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/rng.h"
 #include "score/documents.h"
 

@@ -1,4 +1,5 @@
 #include "audit/runs.h"
+#include "backends/backends.h"
 
 namespace fairway {
 

@@ -1,9 +1,5 @@
 #include "autograd/executor.h"
 
-#include "autograd/eager.h"
-#include "base/error.h"
-#include "ops/cuda/device.h"
-
 namespace fairway {
 
 std::string_view backend_name(Backend backend) {
@@ -16,32 +12,11 @@ std::string_view backend_name(Backend backend) {
   return "?";
 }
 
-Backend parse_backend(std::string_view name) {
-  if (name == "ref") return Backend::ref;
-  if (name == "cpu") return Backend::cpu;
-  if (name == "cuda" || name == "cuda-f32") {
-    if (const cuda::Support& support = cuda::support(); support.usable.empty())
-      throw InputError("--backend " + std::string(name) + ": " + support.problem + "; use cpu or ref");
-    return name == "cuda" ? Backend::cuda : Backend::cuda_f32;
-  }
-  throw InputError("--backend " + std::string(name) + ": expected cpu, cuda or ref (cuda-f32: in float)");
-}
-
 void Session::run(const Observer& observer) {
   auto point = program().observed.begin();
   run_told([&](size_t call) {
     for (; point != program().observed.end() && point->call == call; ++point) observer(point->name, fetch(point->value));
   });
-}
-
-std::unique_ptr<Executor> make_executor(Backend backend, Queue& queue) {
-  switch (backend) {
-    case Backend::ref: return make_ref_executor(queue);
-    case Backend::cpu: return make_cpu_executor(queue);
-    case Backend::cuda:
-    case Backend::cuda_f32: break;
-  }
-  return make_cuda_executor(backend, queue);
 }
 
 }  // namespace fairway

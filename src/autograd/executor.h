@@ -18,7 +18,6 @@ namespace fairway {
 enum class Backend : uint8_t { ref, cpu, cuda, cuda_f32 };
 
 std::string_view backend_name(Backend);
-Backend parse_backend(std::string_view name);  // throws InputError, naming what this program has
 
 // A call with its tensors as they lie on the backend that runs it.
 struct BoundCall {
@@ -112,7 +111,5 @@ class Executor {
  private:
   Queue* queue_;
 };
-
-std::unique_ptr<Executor> make_executor(Backend, Queue&);
 
 }  // namespace fairway

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "artifact/artifact.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "generate/packed_executor.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "params/initialize.h"
+#include "model/initialize.h"
 #include "score/eval_model.h"
 
 namespace fairway::bench {

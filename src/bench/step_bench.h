@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/compare.h"
-#include "autograd/op_table.h"
+#include "backends/op_table.h"
 #include "bench/timing.h"
 #include "train/trainer.h"
 

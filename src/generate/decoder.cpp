@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 namespace {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "generate/packed_phases.h"
 

@@ -7,8 +7,8 @@
 
 #include "autograd/program.h"
 #include "base/thread_pool.h"
+#include "model/param_store.h"
 #include "ops/cpu/packed_rows.h"
-#include "params/param_store.h"
 #include "quant/quantized_model.h"
 
 namespace fairway {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway::golden {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "golden/golden.h"
 #include "golden/metadata.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 
 namespace fairway::golden {
 

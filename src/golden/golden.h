@@ -7,7 +7,7 @@
 
 #include "autograd/executor.h"
 #include "golden/tolerances.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 #include "recipe/recipe.h"
 
 namespace fairway::golden {

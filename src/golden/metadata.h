@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace fairway::golden {
 

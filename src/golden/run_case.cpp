@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "autograd/tape.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "golden/case_file.h"
 #include "model/model.h"

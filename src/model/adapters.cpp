@@ -1,6 +1,6 @@
 #include "model/adapters.h"
 
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 

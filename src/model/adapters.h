@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "params/param_store.h"
+#include "model/param_store.h"
 
 namespace fairway {
 

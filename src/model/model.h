@@ -5,7 +5,7 @@
 
 #include "autograd/tape.h"
 #include "model/adapters.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "recipe/recipe.h"
 
 namespace fairway {

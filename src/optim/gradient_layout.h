@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "recipe/recipe.h"
 
 namespace fairway {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/tape.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "recipe/recipe.h"
 
 namespace fairway {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/shape/parameter_row.h"
 #include "quant/op_runner.h"
-#include "recipe/parameter_row.h"
 
 namespace fairway {
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/backends.h"
 #include "quant/device_gptq.h"
 
 namespace fairway {

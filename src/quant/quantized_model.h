@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "recipe/parameter_row.h"
+#include "model/shape/parameter_row.h"
 #include "recipe/recipe.h"
 
 namespace fairway {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "quant/grid.h"
 
 namespace fairway {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 #include "recipe/recipe.h"
 
 namespace fairway {

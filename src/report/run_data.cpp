@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 #include "recipe/recipe.h"
 #include "report/machine.h"
 

@@ -7,7 +7,7 @@
 
 #include "autograd/executor.h"
 #include "model/model.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace fairway {
 

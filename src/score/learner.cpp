@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "autograd/tape.h"
+#include "backends/backends.h"
 #include "score/windowed.h"
 
 namespace fairway {

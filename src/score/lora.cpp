@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "backends/backends.h"
 #include "base/rng.h"
 #include "score/adapter_learner.h"
 #include "score/documents.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/executor.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 
 namespace fairway {
 

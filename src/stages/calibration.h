@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "calibrate/online.h"
+#include "pack/online.h"
 #include "quant/tensor_moments.h"
 #include "stages/machine.h"
 #include "stages/weights.h"

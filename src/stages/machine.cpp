@@ -1,5 +1,6 @@
 #include "stages/machine.h"
 
+#include "backends/backends.h"
 #include "ops/cuda/device.h"
 
 namespace fairway {

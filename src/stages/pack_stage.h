@@ -1,9 +1,9 @@
 // Averaged weights to one artifact file at or under a byte budget.
 #pragma once
 
-#include "artifact/fit.h"
 #include "base/writer_lock.h"
 #include "comm/communicator.h"
+#include "pack/fit.h"
 #include "stages/machine.h"
 #include "stages/requests.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "ops/cuda/device.h"
 

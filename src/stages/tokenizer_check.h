@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/folder_tokenizer.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace fairway {
 

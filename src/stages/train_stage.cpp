@@ -1,9 +1,9 @@
 #include "stages/train_stage.h"
 
-#include "artifact/forecast.h"
 #include "base/error.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
+#include "pack/forecast.h"
 #include "stages/calibration.h"
 #include "stages/held_out.h"
 #include "train/loader_settings.h"

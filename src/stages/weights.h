@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file_identity.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 #include "quant/quantized_model.h"
 #include "recipe/recipe.h"
 

@@ -1,7 +1,7 @@
 // README.md of a submission: what it is, the table over seeds, compliance, how to repeat it.
 #include <fmt/core.h>
 
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 #include "submission/write_folder.h"
 
 namespace fairway::submission {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace fairway {
 

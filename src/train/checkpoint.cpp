@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/sha256.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace fairway {
 namespace {

@@ -1,10 +1,10 @@
 // The timeline of a few steps of a run, of all ranks, as one file (base/timeline.h), with the table of where a step's passes
-// spend their time (autograd/op_table.h).
+// spend their time (backends/op_table.h).
 #pragma once
 
 #include <filesystem>
 
-#include "autograd/op_table.h"
+#include "backends/op_table.h"
 #include "comm/communicator.h"
 
 namespace fairway {

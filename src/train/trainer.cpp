@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/timeline.h"
-#include "params/initialize.h"
+#include "model/initialize.h"
 
 namespace fairway {
 namespace {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
-#include "average/averager.h"
 #include "comm/communicator.h"
 #include "model/model.h"
+#include "optim/averager.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 

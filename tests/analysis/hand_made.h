@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "analysis/token_rows.h"
-#include "autograd/eager.h"
+#include "backends/backends.h"
 
 namespace fairway::analysis_test {
 

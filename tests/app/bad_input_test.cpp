@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "app/world.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 namespace {
 

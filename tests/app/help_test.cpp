@@ -51,7 +51,7 @@ TEST(Help, EveryCommandHasHelpAndAnExample) {
   for (const std::string& command : all) {
     const nlohmann::json help = run_json({"help", command});
     EXPECT_FALSE(help["help"].get<std::string>().empty()) << command;
-    ASSERT_FALSE(help["examples"].empty()) << "fairway " << command << " has no example in src/manual/examples.cpp";
+    ASSERT_FALSE(help["examples"].empty()) << "fairway " << command << " has no example in src/app/examples.cpp";
     for (const nlohmann::json& example : help["examples"])
       EXPECT_THAT(example.get<std::string>(), testing::StartsWith("fairway " + command));
   }

@@ -13,7 +13,7 @@
 #include "artifact/stored_parts.h"
 #include "base/half.h"
 #include "base/rng.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 

@@ -7,6 +7,7 @@
 
 #include "audit/negative_controls.h"
 #include "audit/runs.h"
+#include "backends/backends.h"
 #include "score/tiny_score.h"
 
 namespace fairway::score_test {

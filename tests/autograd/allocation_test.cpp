@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "bench/step_bench.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "autograd/eager.h"
 #include "autograd/host_executor.h"
+#include "backends/backends.h"
 #include "bench/step_bench.h"
 
 namespace fairway {

@@ -1,12 +1,12 @@
 // The table of where a program's time goes counts what an op must do: products, and every tensor's bytes once.
-#include "autograd/op_table.h"
+#include "backends/op_table.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "autograd/eager.h"
 #include "autograd/tape.h"
+#include "backends/backends.h"
 
 namespace fairway {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "autograd/eager.h"
 #include "autograd/tape.h"
+#include "backends/backends.h"
 #include "base/rng.h"
 #include "tensor/arena.h"
 

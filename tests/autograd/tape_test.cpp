@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "autograd/eager.h"
 #include "autograd/passes.h"
+#include "backends/backends.h"
 #include "base/error.h"
 
 namespace fairway {

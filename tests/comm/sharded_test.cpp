@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "comm/thread_ranks.h"
 #include "optim/optimizer.h"

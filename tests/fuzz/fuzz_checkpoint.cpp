@@ -10,11 +10,12 @@
 #include <map>
 #include <memory>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "fuzz/targets.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 #include "train/checkpoint.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "fuzz/targets.h"
-#include "params/safetensors.h"
+#include "model/safetensors.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "backends/backends.h"
 #include "generate/tiny_recipes.h"
 #include "score/eval_model.h"
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backends/backends.h"
 #include "generate/decoder.h"
 #include "generate/packed_executor.h"
 #include "generate/tiny_recipes.h"

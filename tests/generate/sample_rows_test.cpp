@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "backends/backends.h"
 #include "generate/sample.h"
 #include "generate/tiny_recipes.h"
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "backends/backends.h"
 #include "generate/tiny_recipes.h"
 #include "score/eval_model.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "params/param_store.h"
+#include "model/param_store.h"
 #include "recipe/recipe.h"
 
 namespace fairway::generate_test {

@@ -1,4 +1,4 @@
-// The reference backend with the types that a device's programs have in bf16 (autograd/cuda_lowering): activations and their
+// The reference backend with the types that a device's programs have in bf16 (ops/cuda/lowering): activations and their
 // gradients are rounded after every call, matrices before they are read. What such a run gives is what the bounds for bf16 are
 // made for, and it can be had without a device.
 #pragma once
@@ -7,8 +7,8 @@
 #include <cstring>
 #include <deque>
 
-#include "autograd/eager.h"
 #include "autograd/host_executor.h"
+#include "backends/backends.h"
 #include "ops/arguments.h"
 
 namespace fairway {

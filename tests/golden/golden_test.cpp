@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "golden/bf16_executor.h"
 #include "ops/cpu/isa/kernels.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/rng.h"
 #include "model/model.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway::model_test {
 

@@ -111,7 +111,7 @@ class HalfRun {
     return rounded(gradient);
   }
 
-  // As the device's programs have them (autograd/cuda_lowering.h).
+  // As the device's programs have them (ops/cuda/lowering.h).
   DType type(const Arg& arg) const { return how_ == How::device && arg.in_working_precision() ? DType::bf16 : DType::f32; }
   DType gradient_type(const Arg& arg) const { return arg.kind == ArgKind::matrix ? DType::f32 : type(arg); }
   Guarded make(Spec spec) const { return {spec, offset_}; }

@@ -1,10 +1,11 @@
 // Calibration on the device: text drawn there is the CPU's where rounding cannot tip a draw, and second moments are near those
 // of the definition, over several batches and passes of a looped layer.
-#include "calibrate/calibrate.h"
+#include "pack/calibrate.h"
 
-#include "calibrate/naive_hessians.h"
+#include "backends/backends.h"
 #include "generate/sample_rows.h"
 #include "ops/cuda/device.h"
+#include "pack/naive_hessians.h"
 #include "quant/quantize_model.h"
 
 namespace fairway::calibrate_test {

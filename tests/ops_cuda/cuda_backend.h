@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/executor.h"
+#include "backends/backends.h"
 #include "ops/cuda/device.h"
 #include "ops/op_run.h"
 

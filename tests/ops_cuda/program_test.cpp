@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/backends.h"
 #include "base/rng.h"
 #include "ops/cuda/device.h"
 #include "train/trainer.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/error.h"
 
 namespace fairway {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "backends/backends.h"
 #include "quant/problem.h"
 #include "quant/quantized_model.h"
 

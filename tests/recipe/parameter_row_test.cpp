@@ -1,9 +1,9 @@
 // What the rows say that files and published runs depend on.
-#include "recipe/parameter_row.h"
+#include "model/shape/parameter_row.h"
 
 #include <gtest/gtest.h>
 
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 
 namespace fairway {
 namespace {

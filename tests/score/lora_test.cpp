@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/tape.h"
+#include "backends/backends.h"
 #include "score/documents.h"
 #include "score/metric.h"
 #include "score/tiny_score.h"

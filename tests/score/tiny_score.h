@@ -4,9 +4,9 @@
 #include <cstring>
 #include <memory>
 
-#include "autograd/eager.h"
+#include "backends/backends.h"
 #include "base/rng.h"
-#include "recipe/model_shape.h"
+#include "model/shape/model_shape.h"
 #include "score/evaluator.h"
 
 namespace fairway::score_test {

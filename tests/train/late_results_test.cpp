@@ -5,6 +5,7 @@
 
 #include <regex>
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "data/scratch_folder.h"

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "backends/backends.h"
 #include "base/file.h"
 #include "data/scratch_folder.h"
 #include "train/loader_settings.h"

@@ -1,6 +1,7 @@
 // Stands in for device.cu and product_time.cu in builds without CUDA.
 #include "base/error.h"
 #include "ops/cuda/device.h"
+#include "ops/cuda/executor.h"
 #include "ops/cuda/library_time.h"
 #include "ops/cuda/product_time.h"
 
@@ -14,3 +15,11 @@ double library_seconds(Queue&, const AnyOp&, bool, const CallTensors&) { return 
 TimedProduct time_product(const ProductRequest&, double, int) { throw WorkError("this program was built without CUDA"); }
 
 }  // namespace fairway::cuda
+
+namespace fairway {
+
+std::unique_ptr<Executor> make_cuda_executor(Backend, Queue&) {
+  FAIRWAY_ASSERT(false, "parse_backend refuses cuda in builds without it");
+}
+
+}  // namespace fairway

@@ -1,4 +1,4 @@
-// Where q, k and v lie side by side the three products are one (autograd/cuda_lowering.cpp).
+// Where q, k and v lie side by side the three products are one (ops/cuda/lowering.cpp).
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/gemm.h"

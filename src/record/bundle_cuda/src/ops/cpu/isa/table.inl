@@ -1,4 +1,4 @@
-// Of the kernels of one instruction set those that eager_cpu.cpp needs beside a device.
+// Of the kernels of one instruction set those that ops/cpu/executor.cpp needs beside a device.
 // clang-format off
 #include "ops/cpu/isa/simd.inl"
 #include "ops/cpu/isa/math.inl"

@@ -1,0 +1,10 @@
+// The CPU backend at work.
+#pragma once
+
+#include "autograd/executor.h"
+
+namespace fairway {
+
+std::unique_ptr<Executor> make_cpu_executor(Queue& queue);
+
+}  // namespace fairway

@@ -1,0 +1,120 @@
+#include "ops/cuda/staging.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace fairway::cuda {
+namespace {
+
+constexpr size_t kPlace = 256;
+constexpr size_t kDeliveryBytes = 16;  // of Delivery::bytes()
+
+size_t place_bytes(const Tensor& tensor) { return tensor ? (tensor.spec.bytes() / kPlace + 2) * kPlace : 0; }
+
+size_t place_bytes(const BoundCall& call) {
+  size_t total = place_bytes(call.workspace);
+  for (const auto* list : {&call.in, &call.out, &call.saved, &call.dout, &call.din})
+    for (const Tensor& tensor : *list) total += place_bytes(tensor);
+  return total;
+}
+
+std::byte* pinned(size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, bytes), "cudaMallocHost");
+  return static_cast<std::byte*>(data);
+}
+
+cudaEvent_t untimed_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  return event;
+}
+
+}  // namespace
+
+PinnedRing::PinnedRing(size_t bytes) : data_(pinned(bytes)), bytes_(bytes / 2 / kPlace * kPlace) {
+  for (cudaEvent_t& event : left_) event = untimed_event();
+}
+
+PinnedRing::~PinnedRing() {
+  for (cudaEvent_t event : left_) cudaEventDestroy(event);
+  cudaFreeHost(data_);
+}
+
+void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Context& context) {
+  if (bytes > bytes_) {  // rare and large: the driver's own staging will do
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
+    return;
+  }
+  if (used_ + bytes > bytes_) {
+    check(cudaEventRecord(left_[static_cast<size_t>(half_)], context.stream()), "cudaEventRecord");
+    half_ = 1 - half_;
+    used_ = 0;
+    check(cudaEventSynchronize(left_[static_cast<size_t>(half_)]), "cudaEventSynchronize");
+  }
+  std::byte* place = data_ + static_cast<size_t>(half_) * bytes_ + used_;
+  std::memcpy(place, from, bytes);
+  check(cudaMemcpyAsync(to, place, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
+  used_ += (bytes + kPlace - 1) / kPlace * kPlace;
+}
+
+PinnedNumbers::PinnedNumbers() : data_(pinned(kDeliveryBytes)), there_(untimed_event()) {}
+
+PinnedNumbers::~PinnedNumbers() {
+  cudaEventDestroy(there_);
+  cudaFreeHost(data_);
+}
+
+void PinnedNumbers::send(const Tensor& from, Context& context) {
+  bytes_ = from.spec.bytes();
+  FAIRWAY_ASSERT(bytes_ <= kDeliveryBytes, "a delivery is a few numbers");
+  check(cudaMemcpyAsync(data_, from.data, bytes_, cudaMemcpyDeviceToHost, context.stream()), "cudaMemcpyAsync");
+  check(cudaEventRecord(there_, context.stream()), "cudaEventRecord");
+}
+
+void PinnedNumbers::receive(std::span<std::byte> to) {
+  if (bytes_ == 0) return;
+  check(cudaEventSynchronize(there_), "cudaEventSynchronize");
+  std::memcpy(to.data(), data_, bytes_);
+  bytes_ = 0;
+}
+
+// Keeps the address within 64 bytes, so that odd alignments are tried on the device too.
+Tensor Staging::carry(const Tensor& host, Context& context) {
+  if (!host) return host;
+  Tensor out = host;
+  out.pitch = 0;
+  out.data = buffer_.data() + used_ + reinterpret_cast<uintptr_t>(host.data) % 64;
+  out.device = Device::cuda;
+  used_ += place_bytes(host);
+  check(cudaMemcpyAsync(out.data, host.data, host.spec.bytes(), cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
+  return out;
+}
+
+void Staging::run(const BoundCall& host, const std::function<void(const BoundCall&)>& run_call, Context& context) {
+  if (buffer_.bytes() < place_bytes(host)) buffer_ = Buffer(2 * place_bytes(host));
+  used_ = 0;
+  BoundCall on_device = host;
+  for (auto* list : {&on_device.in, &on_device.out, &on_device.saved, &on_device.dout, &on_device.din})
+    for (Tensor& tensor : *list) tensor = carry(tensor, context);
+  on_device.workspace = carry(host.workspace, context);
+  run_call(on_device);
+  const auto bring_back = [&](const std::vector<Tensor>& from, const std::vector<Tensor>& to) {
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (to[i])
+        check(cudaMemcpyAsync(to[i].data, from[i].data, to[i].spec.bytes(), cudaMemcpyDeviceToHost, context.stream()),
+              "cudaMemcpyAsync");
+    }
+  };
+  if (host.call->backward) {
+    bring_back(on_device.din, host.din);
+  } else {
+    bring_back(on_device.out, host.out);
+    bring_back(on_device.saved, host.saved);
+    bring_back(on_device.in, host.in);  // plain ops change them
+  }
+  context.wait();
+}
+
+}  // namespace fairway::cuda

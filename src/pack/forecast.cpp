@@ -1,0 +1,30 @@
+#include "pack/forecast.h"
+
+#include <cstring>
+
+#include "artifact/artifact.h"
+#include "base/error.h"
+#include "quant/quantize_model.h"
+
+namespace fairway {
+namespace {
+
+Recipe rounded(Recipe recipe) {
+  recipe.quant.rule = QuantRule::rtn;
+  return recipe;
+}
+
+}  // namespace
+
+SizeForecast::SizeForecast(const Recipe& recipe, OpSite site)
+    : recipe_(rounded(recipe)), site_(site), weights_(parameter_table(recipe), ParamStore::Gradients::none) {}
+
+uint64_t SizeForecast::bytes(const Tensor& flat_weights) {
+  const Tensor to = weights_.flat_values();
+  FAIRWAY_ASSERT(flat_weights.spec.bytes() == to.spec.bytes(), "weights of another model");
+  std::memcpy(to.data, flat_weights.data, to.spec.bytes());
+  QuantReport report;
+  return estimate_size(quantize_model(weights_, recipe_, nullptr, site_, report)).total();
+}
+
+}  // namespace fairway
