@@ -91,7 +91,8 @@ int run_submission(const CommonFlags& common, SubmissionFlags flags) {
   std::vector<std::string> broken = broken_rules(runs, code);
   if (broken.empty()) check_tokenizers(runs, broken);
   if (!broken.empty()) return refuse(common, "submission", broken);
-  nlohmann::ordered_json result = write_folder(flags.out, runs, flags.about, {source_bundle(), FAIRWAY_VERSION});
+  nlohmann::ordered_json result =
+      write_folder(flags.out, runs, flags.about, {source_bundle(), kUnpackSources, FAIRWAY_VERSION});
   if (const auto problems = submission::check_folder(flags.out); !problems.empty())
     throw WorkError(flags.out + ": the checker found " + problems.front());
   print_result(common,

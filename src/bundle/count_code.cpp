@@ -1,4 +1,4 @@
-// Run by the build: count_code ROOT LIST OUT.cpp OUT.tar.xz OVERLAY... Makes the source bundle of fairway-record: of the
+// Run by the build: count_code ROOT LIST OUT.cpp OUT.txt.xz OVERLAY... Makes the source bundle of fairway-record: of the
 // sources in LIST and the headers below ROOT/src those that the program needs, stripped, with the files of the OVERLAY folders
 // in place of those at the same paths or beside them (an OVERLAY may also be a single file). OUT.cpp takes the bundle into the
 // program. A line of LIST is a source that this build compiles for records: PATH|OPTIONS|DEFINITIONS|ALONE, as CMake has its
@@ -12,7 +12,7 @@
 
 #include "bundle/needed_files.h"
 #include "bundle/strip_source.h"
-#include "bundle/tar_xz.h"
+#include "bundle/text_xz.h"
 
 namespace {
 
@@ -100,12 +100,12 @@ void write_code(const fs::path& out, const fs::path& bundle, size_t size) {
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    std::cerr << "usage: count_code ROOT LIST OUT.cpp OUT.tar.xz OVERLAY...\n";
+    std::cerr << "usage: count_code ROOT LIST OUT.cpp OUT.txt.xz OVERLAY...\n";
     return 2;
   }
   try {
     const std::vector<fs::path> overlays(argv + 5, argv + argc);
-    const std::string bundle = tar_xz(bundle_files(argv[1], argv[2], read_overlays(argv[1], overlays)));
+    const std::string bundle = text_xz(bundle_files(argv[1], argv[2], read_overlays(argv[1], overlays)));
     std::ofstream(argv[4], std::ios::binary).write(bundle.data(), static_cast<std::streamsize>(bundle.size()));
     write_code(argv[3], argv[4], bundle.size());
   } catch (const std::exception& error) {

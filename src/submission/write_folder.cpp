@@ -19,11 +19,9 @@ constexpr const char* kRequirements =
     "libssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibsentencepiece-dev\nlibbrotli-dev\nliblzma-dev\n";
 
 // Each seed with the budget that its artifact was packed for: the sources do not know their own bytes.
-std::string run_script(std::span<const RunFacts> runs) {
-  std::string text =
-      "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n"
-      "mkdir -p source && tar -xJf source.tar.xz -C source\n"
-      "cmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build\n";
+std::string run_script(std::span<const RunFacts> runs, const std::string& unpack) {
+  std::string text = "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n" + unpack +
+                     "\ncmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build\n";
   for (const RunFacts& run : runs) {
     text += fmt::format("source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed{0} --seed {0}", run.seed());
     if (const uint64_t budget = run.pack.value("budget", uint64_t{0}); budget > 0) text += fmt::format(" --budget {}", budget);
@@ -37,9 +35,9 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
   write_file_atomic(folder / "README.md", readme_text(runs, about, submission));
   write_file_atomic(folder / "submission.json", submission.dump(2) + "\n");
   write_file_atomic(folder / "recipe.toml", to_toml(runs.front().recipe));
-  write_file_atomic(folder / "source.tar.xz", sources.bundle);
+  write_file_atomic(folder / "source.txt.xz", sources.bundle);
   write_file_atomic(folder / "requirements.txt", kRequirements);
-  write_file_atomic(folder / "run.sh", run_script(runs));
+  write_file_atomic(folder / "run.sh", run_script(runs, sources.unpack));
   for (const RunFacts& run : runs) {
     write_file_atomic(folder / fmt::format("train_seed{}.log", run.seed()), run.log);
     write_file_atomic(folder / fmt::format("receipt_seed{}.json", run.seed()), run.receipt.dump(2) + "\n");

@@ -16,7 +16,8 @@ struct About {
 };
 
 struct Sources {
-  std::string_view bundle;  // .tar.xz
+  std::string_view bundle;  // source.txt.xz
+  std::string unpack;       // the shell command that makes source/ of it
   std::string version;
 };
 

@@ -34,7 +34,7 @@ class Check : public MadeRuns {
 TEST_F(Check, AGoodFolderHolds) { EXPECT_THAT(problems(), IsEmpty()); }
 
 TEST_F(Check, EveryFileIsNeeded) {
-  for (const char* file : {"README.md", "submission.json", "recipe.toml", "source.tar.xz", "requirements.txt", "run.sh",
+  for (const char* file : {"README.md", "submission.json", "recipe.toml", "source.txt.xz", "requirements.txt", "run.sh",
                            "train_seed2.log", "receipt_seed3.json"}) {
     const std::string kept = get(out_ / file);
     fs::remove(out_ / file);
@@ -90,7 +90,7 @@ TEST_F(Check, TheTotalIsItsParts) {
 }
 
 TEST_F(Check, TheCodeIsWhatIsShipped) {
-  put(out_ / "source.tar.xz", bundle_ + "!");
+  put(out_ / "source.txt.xz", bundle_ + "!");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("has 12 bytes, submission.json counts 11")));
 }
 
@@ -193,19 +193,19 @@ TEST_F(Check, ArtifactsThatAreShipped) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("model_seed1.fwy: is not the artifact")));
 }
 
-TEST_F(Check, AFolderIsNotWrittenOver) { EXPECT_THROW(write_folder(out_, facts(), about(), {bundle_, "0.1"}), InputError); }
+TEST_F(Check, AFolderIsNotWrittenOver) { EXPECT_THROW(write_folder(out_, facts(), about(), {bundle_, "true", "0.1"}), InputError); }
 
 TEST_F(MadeRuns, AComparisonIsTold) {
   About with = about();
   with.against = {"pr1019"};
-  const ordered_json s = submission_json(facts(), with, {bundle_, "0.1"});
+  const ordered_json s = submission_json(facts(), with, {bundle_, "true", "0.1"});
   EXPECT_EQ(s["comparison_baseline"], "pr1019");
   EXPECT_LT(s["delta_vs_baseline_bpb"].get<double>(), -0.1);
   EXPECT_TRUE(s["record_rule_held"].get<bool>());
   EXPECT_THAT(readme_text(facts(), with, s), HasSubstr("## Significance"));
   std::vector<RunFacts> other = facts();
   for (RunFacts& run : other) run.score["bytes"] = 1280;
-  EXPECT_THROW(submission_json(other, with, {bundle_, "0.1"}), InputError) << "another text than pr1019's";
+  EXPECT_THROW(submission_json(other, with, {bundle_, "true", "0.1"}), InputError) << "another text than pr1019's";
 }
 
 }  // namespace

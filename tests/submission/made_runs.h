@@ -134,7 +134,7 @@ class MadeRuns : public testing::Test {
     return {.name = "Made", .author = "A. Author", .github_id = "author", .blurb = "words", .date = "2026-04-27"};
   }
   fs::path write_good() const {
-    write_folder(folder_ / "out", facts(), about(), {bundle_, "0.1"});
+    write_folder(folder_ / "out", facts(), about(), {bundle_, "true", "0.1"});
     return folder_ / "out";
   }
 
