@@ -1,5 +1,5 @@
-// The only door to held-out tokens. tests/layering lets nothing but src/stages (and this folder) include it, and ShardSet refuses
-// the names of validation shards, so that training and quantizing cannot read them.
+// The only door to held-out tokens. tests/layering lets nothing but src/stages (and this folder) include it, and ShardSet
+// refuses the names of validation shards, so that training and quantizing cannot read them.
 #pragma once
 
 #include "data/shard.h"

@@ -193,7 +193,9 @@ TEST_F(Check, ArtifactsThatAreShipped) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("model_seed1.fwy: is not the artifact")));
 }
 
-TEST_F(Check, AFolderIsNotWrittenOver) { EXPECT_THROW(write_folder(out_, facts(), about(), {bundle_, "true", "0.1"}), InputError); }
+TEST_F(Check, AFolderIsNotWrittenOver) {
+  EXPECT_THROW(write_folder(out_, facts(), about(), {bundle_, "true", "0.1"}), InputError);
+}
 
 TEST_F(MadeRuns, AComparisonIsTold) {
   About with = about();
