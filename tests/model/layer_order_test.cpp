@@ -32,10 +32,10 @@ Walk walk(const Program& program) {
   std::string index, source, current;    // of the skip before the next block
   for (const Call& call : program.calls) {
     if (op_name(call.op) == "skip") {
-      const std::string& weight = program.values[static_cast<size_t>(call.in[2])].name;
-      EXPECT_EQ(weight, "skip.weight[" + call.label.substr(4) + "]");
-      EXPECT_EQ(program.values[static_cast<size_t>(call.in[3])].name, "skip.gate[" + call.label.substr(4) + "]");
-      index = call.label.substr(4), source = maker.at(call.in[1]);
+      const auto in = by_name<Skip::InOf>(call.in);
+      index = call.label.substr(4), source = maker.at(in.skip);
+      EXPECT_EQ(program.values[static_cast<size_t>(in.weight)].name, "skip.weight[" + index + "]");
+      EXPECT_EQ(program.values[static_cast<size_t>(in.gate)].name, "skip.gate[" + index + "]");
     }
     if (op_name(call.op) == "mix_norm") {
       const std::string layer = call.label.substr(5);
@@ -73,8 +73,9 @@ TEST(LayerOrder, OnlyTheAttentionLaneTakesSkips) {
     if (op_name(call.op) == "lane_mix") {
       ++mixes;
       const bool skipped = call.label != "block10";  // layer 10 has none
-      EXPECT_EQ(op_name(maker.at(call.in[0])->op) == "skip", skipped) << call.label;
-      EXPECT_NE(op_name(maker.at(call.in[1])->op), "skip") << call.label;
+      const auto in = by_name<LaneMix::InOf>(call.in);
+      EXPECT_EQ(op_name(maker.at(in.lane0)->op) == "skip", skipped) << call.label;
+      EXPECT_NE(op_name(maker.at(in.lane1)->op), "skip") << call.label;
     }
   }
   EXPECT_EQ(mixes, 3);

@@ -8,11 +8,12 @@
 namespace fairway::cuda {
 namespace {
 
-// bf16 programs keep logits before the softcap (ops/cuda/loss.cu); the host sees them after it. 0: not logits.
+// bf16 programs keep logits before the softcap (softcap_cross_entropy.cu); the host sees them after it. 0: not logits.
 double cap_of(const Program& program, int32_t value) {
   for (const Call& call : program.calls) {
     const auto* head = std::get_if<SoftcapCrossEntropy>(&call.op);
-    if (head != nullptr && !call.backward && call.saved.front() == value) return head->cap;
+    if (head == nullptr || call.backward) continue;
+    if (by_name<SoftcapCrossEntropy::SavedOf>(call.saved).logits == value) return head->cap;
   }
   return 0;
 }
