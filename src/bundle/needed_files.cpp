@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 std::string stem_of(const std::string& path) { return (fs::path(path).parent_path() / fs::path(path).stem()).string(); }
 
 class Walk {
@@ -53,13 +52,23 @@ class Walk {
     return includes_[path] = std::move(found);
   }
 
+  // The nearest folder around it with a CMakeLists.txt, which makes one library; else the folder it lies in.
+  std::string library_of(const std::string& path) const {
+    const fs::path own = fs::path(path).parent_path();
+    for (fs::path folder = own; !folder.empty(); folder = folder.parent_path()) {
+      if (read_((folder / "CMakeLists.txt").string())) return folder.string();
+    }
+    return own.string();
+  }
+
   bool implements_needed(const std::string& source) {
     std::vector<std::string> beside, implemented;
     for (const char* ending : {".h", ".cuh"}) {
       if (read_(stem_of(source) + ending)) implemented.push_back(stem_of(source) + ending);
     }
     for (const std::string& header : includes(source)) {
-      if (folder_of(header) != folder_of(source)) continue;
+      const std::string above = fs::path(header).parent_path().string();
+      if (!source.starts_with(above) || library_of(header) != library_of(source)) continue;
       beside.push_back(header);
       if (!stems_.contains(stem_of(header))) implemented.push_back(header);
     }

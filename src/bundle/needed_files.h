@@ -1,8 +1,9 @@
 // Which files a program is made of, by its includes. Starting from its main file, every header that is included is needed, and
 // every source that implements a needed header:
-// - a source implements the header of its own name, and those headers of its folder that it includes and that have no source of
-//   their own name;
-// - where there is none of either, it implements every header of its folder that it includes.
+// - a source implements the header of its own name;
+// - it also implements the headers of its library that it includes and that have no source of their own name;
+// - where there is none of either, it implements every header of its library that it includes.
+// Headers of its library: those in its folder and in the folders above it up to the one with a CMakeLists.txt.
 // A source that keeps to none of this is missing when the program is linked.
 #pragma once
 

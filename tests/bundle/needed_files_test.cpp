@@ -50,6 +50,13 @@ TEST(NeededFiles, HeadersWithoutASourceAreImplementedByThoseWhoIncludeThem) {
                                                  "a/both.h", "a/both.cpp", "a/more.cpp"));
 }
 
+TEST(NeededFiles, AFolderBelowBelongsToItsLibrary) {
+  Tree tree{{"main.cpp", "#include \"a/fused.h\"\n"}, {"a/fused.h", ""}, {"a/sm90/fast.cu", "#include \"a/fused.h\"\n"}};
+  EXPECT_THAT(needed(tree), UnorderedElementsAre("main.cpp", "a/fused.h"));
+  tree["a/CMakeLists.txt"] = "";
+  EXPECT_THAT(needed(tree), UnorderedElementsAre("main.cpp", "a/fused.h", "a/sm90/fast.cu"));
+}
+
 TEST(NeededFiles, TextThatOnlyLooksLikeAnIncludeIsNone) {
   EXPECT_THAT(needed({{"main.cpp", "include \"a.h\"\n#define x \"a.h\"\n"}, {"a.h", ""}}), UnorderedElementsAre("main.cpp"));
 }
