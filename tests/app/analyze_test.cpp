@@ -55,7 +55,7 @@ TEST_F(Analyze, RefusesWhatItCannotDo) {
   refused({"analyze", "heads", run_ + "/absent"}, "absent");
   refused({"analyze", "all", run_, "--data", run_}, "no validation shards");
   refused({"analyze", "sensitivity", run_, "--bits", "5,6"}, "the finer one first");
-  refused({"analyze", "svd", run_, "--what", "lens"}, "both say");
+  refused({"analyze", "svd", run_, "--what", "lens"}, "give only one of them");
   refused({"analyze", "heads", run_, "--data", data_, "--context", "1000000"}, "fewer than one window");
 }
 

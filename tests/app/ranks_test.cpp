@@ -273,7 +273,7 @@ TEST_F(Ranks, BadInputIsToldOnce) {
   EXPECT_EQ(occurrences(unknown.err, "--no-such-flag"), 1U) << unknown.text();
   const Outcome other = Child({"recipes"}, ranks(2)).wait();
   EXPECT_EQ(other.status, 2) << other.text();
-  EXPECT_EQ(occurrences(other.err, "fairway recipes works in one process"), 1U) << other.text();
+  EXPECT_EQ(occurrences(other.err, "fairway recipes runs in one process only"), 1U) << other.text();
 }
 
 // Rank 1 alone is given a recipe that does not exist.

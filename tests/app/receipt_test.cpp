@@ -119,7 +119,7 @@ TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
   fs::rename(data_, scratch_ / "moved" / "data");
   holds(scratch_ / "moved" / "run" / "receipt.json", {"--again"});
   fs::rename(scratch_ / "moved" / "data", scratch_ / "elsewhere");
-  fails(scratch_ / "moved" / "run" / "receipt.json", "the data is gone");
+  fails(scratch_ / "moved" / "run" / "receipt.json", "the data is missing");
   Args elsewhere{"audit", "--verify", (scratch_ / "moved" / "run" / "receipt.json").string(), "--data",
                  (scratch_ / "elsewhere").string()};
   EXPECT_EQ(run_program(elsewhere).status, 0);

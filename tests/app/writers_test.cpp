@@ -25,7 +25,7 @@ class Writers : public testing::Test {
     const Outcome outcome = run_program(args);
     EXPECT_EQ(outcome.status, 2) << args[0] << outcome.text();
     EXPECT_THAT(outcome.err, HasSubstr(place)) << args[0];
-    EXPECT_THAT(outcome.err, HasSubstr("another process (" + std::to_string(::getpid()) + ") writes there")) << args[0];
+    EXPECT_THAT(outcome.err, HasSubstr("another process (" + std::to_string(::getpid()) + ") is writing there")) << args[0];
   }
 
   ScratchFolder scratch_;

@@ -148,7 +148,7 @@ TEST_F(Check, AScoreThatTheRecordsDoNotGive) {
   edit("submission.json", [&](ordered_json& s) { s["val_bpb"] = claimed, s["val_bpb_std"] = 0.0; });
   const std::vector<std::string> found = problems();
   EXPECT_THAT(found, Contains(HasSubstr("receipt_seed2.json: its val_bpb is 0.9, but its records give")));
-  EXPECT_THAT(found, Contains(HasSubstr("submission.json tells 0.9")));
+  EXPECT_THAT(found, Contains(HasSubstr("submission.json says 0.9")));
   EXPECT_THAT(found, testing::Each(HasSubstr("its records give")));  // nothing else is left to notice it by
 }
 

@@ -152,7 +152,7 @@ TEST_F(Rules, OneModeForAll) {
 
 TEST_F(Rules, LogsOfTheseRuns) {
   put(run(1) / "train.log", get(run(2) / "train.log"));
-  EXPECT_THAT(broken(), ElementsAre(HasSubstr("does not tell the recipe's seed"), HasSubstr("the hash of recipe.toml")));
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("does not give the recipe's seed"), HasSubstr("the hash of recipe.toml")));
 }
 
 TEST_F(Rules, AnArtifactOfTheLoggedSize) {
