@@ -62,17 +62,10 @@ void check_sizes(const QuantizedTensor& tensor, const ParamInfo& info, const std
 
 // The line that must follow `count` lines of this parameter, or the reason why the one at hand cannot.
 void check_place(const QuantizedTensor& tensor, const ParamInfo& info, int64_t slice, const std::string& where) {
-<<<<<<< ours
   if (tensor.bank == info.id && tensor.slice == slice) return;
   const bool before = tensor.bank == info.id && tensor.slice >= 0 && tensor.slice < slice;
   throw InputError(fmt::format("{}tensor table: {} {}, expected {}[{}]", where, tensor_name(tensor.bank, tensor.slice),
-                               before ? "stands twice" : "is out of place", info.name, slice));
-=======
-  if (tensor.bank == info.name && tensor.slice == slice) return;
-  const bool before = tensor.bank == info.name && tensor.slice >= 0 && tensor.slice < slice;
-  throw InputError(fmt::format("{}tensor table: {} {}, expected {}[{}]", where, tensor_label(tensor),
                                before ? "appears twice" : "is out of place", info.name, slice));
->>>>>>> theirs
 }
 
 }  // namespace

@@ -116,8 +116,7 @@ std::vector<Fault> model_faults() {
       architecture("other shape", "the architecture has 25 x 16", "mlp_hidden=24", "mlp_hidden=25"),
       table("missing tensor", "bank.qo[1] is out of place, expected bank.qo[0]", [](auto& t) { t.erase(t.begin() + 1); }),
       table("last tensor missing", "parameter value_embed.layer_scale is missing", [](auto& t) { t.pop_back(); }),
-<<<<<<< ours
-      table("duplicate", "bank.qo[0] stands twice", [](auto& t) { t.insert(t.begin() + 2, t[1]); }),
+      table("duplicate", "bank.qo[0] appears twice", [](auto& t) { t.insert(t.begin() + 2, t[1]); }),
       table("sliced vector", "block.q_gain is not cut into slices",
             [](auto& t) {
               std::find_if(t.begin(), t.end(), [](const auto& x) { return x.bank == ParamId::q_gain; })->slice = 0;
@@ -126,12 +125,6 @@ std::vector<Fault> model_faults() {
             [](auto& t) {
               std::find_if(t.begin(), t.end(), [](const auto& x) { return x.bank == ParamId::resid_mix; })->slice = 0;
             }),
-=======
-      table("duplicate", "bank.qo[0] appears twice", [](auto& t) { t.insert(t.begin() + 2, t[1]); }),
-      table(
-          "sliced vector", "block.q_gain is not cut into slices",
-          [](auto& t) { std::find_if(t.begin(), t.end(), [](const auto& x) { return x.bank == "block.q_gain"; })->slice = 0; }),
->>>>>>> theirs
       table("huge dims", "is 4503599627370496 x 16", [](auto& t) { t[0].rows = int64_t{1} << 52; }),
       table("zero dims", "embed.token is 0 x 16", [](auto& t) { t[0].rows = 0; }),
       table("bits", "has coding 9", [](auto& t) { t[0].bits = 9; }),
