@@ -93,7 +93,7 @@ TEST(Audit, ControlsAreCaughtOnTextOfOneDocumentToo) {
               control.control != NegativeControl::lora_length_sorted)
         << control.name;
   }
-  EXPECT_NE(control_text(slice.input, sorted_documents()).note.find("put in"), std::string::npos);
+  EXPECT_NE(control_text(slice.input, sorted_documents()).note.find("added document starts"), std::string::npos);
 }
 
 TEST(Audit, AnOrderOfDocumentsIsTestedWhereTheTextHasThem) {

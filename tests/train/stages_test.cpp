@@ -66,7 +66,8 @@ std::string marks(const std::vector<ModelStage>& stages) {
 TEST_F(Stages, LoopAndFakeQuantizationBeginAtTheirStepsAndStay) {
   EXPECT_EQ(marks(run("both", recipe()).stages), "..........lllllllbbb");
   EXPECT_EQ(marks(run("loop", recipe({"train.qat.enabled=false"})).stages), "..........llllllllll");
-  EXPECT_EQ(marks(run("quantized", recipe({"model.loop.count=0"})).stages), ".................qqq");
+  EXPECT_EQ(marks(run("quantized", recipe({"model.loop.count=0", "model.loop.start=0", "model.loop.end=0"})).stages),
+            ".................qqq");
   EXPECT_EQ(marks(run("early", recipe({"model.loop.at_fraction=0"})).stages), "lllllllllllllllllbbb");
 }
 
