@@ -42,7 +42,10 @@ int serve_runs(const CommonFlags& common, const ReportFlags& flags, const std::v
 int run_report(const CommonFlags& common, const ReportFlags& flags) {
   const std::vector<fs::path> folders(flags.runs.begin(), flags.runs.end());
   if (flags.serve && !flags.out.empty()) throw InputError("--serve writes no file; leave out --out");
-  if (flags.serve) return serve_runs(common, flags, folders);
+  if (flags.serve) {
+    report_data(folders, false);  // what cannot be read is refused before anything is served
+    return serve_runs(common, flags, folders);
+  }
   const fs::path path = flags.out.empty() ? folders.front() / "report.html" : fs::path(flags.out);
   auto [status, result, text] = do_report(folders, path);
   if (!flags.tensorboard.empty()) {
