@@ -41,7 +41,7 @@ class PackedExecutor::Compiler {
   }
   void add(const Embed& op, const BoundCall& call) {
     const Forward<Embed> forward = args<Embed>(call);
-    const PackedMatrix* table = find(call, &Embed::In::table);
+    const PackedMatrix* table = find(by_name<Embed::InOf>(call.call->in).table);
     if (table == nullptr) return add<Embed>(op, call);
     alone([=](const PhaseShare&) { packed::embed(forward, *table); });
   }
@@ -51,27 +51,28 @@ class PackedExecutor::Compiler {
   }
   void add(const QkvProject& op, const BoundCall& call) {
     const Forward<QkvProject> forward = args<QkvProject>(call);
-    const packed::Qkv weights{find(call, &QkvProject::In::weight_q), find(call, &QkvProject::In::weight_k),
-                              find(call, &QkvProject::In::weight_v)};
+    const packed::Qkv weights{find(by_name<QkvProject::InOf>(call.call->in).weight_q),
+                              find(by_name<QkvProject::InOf>(call.call->in).weight_k),
+                              find(by_name<QkvProject::InOf>(call.call->in).weight_v)};
     if (!weights.q || !weights.k || !weights.v || !one_row(forward.in.x)) return add<QkvProject>(op, call);
     shared([=](const PhaseShare& share) { packed::project(forward, weights, share); });
   }
   void add(const ProjectResidual& op, const BoundCall& call) {
     const Forward<ProjectResidual> forward = args<ProjectResidual>(call);
-    const PackedMatrix* weight = find(call, &ProjectResidual::In::weight);
+    const PackedMatrix* weight = find(by_name<ProjectResidual::InOf>(call.call->in).weight);
     if (weight == nullptr || !one_row(forward.in.h)) return add<ProjectResidual>(op, call);
     shared([=](const PhaseShare& share) { packed::project_residual(forward, *weight, share); });
   }
   void add(const Mlp& op, const BoundCall& call) {
     const Forward<Mlp> forward = args<Mlp>(call);
-    const PackedMatrix *up = find(call, &Mlp::In::up), *down = find(call, &Mlp::In::down);
+    const PackedMatrix *up = find(by_name<Mlp::InOf>(call.call->in).up), *down = find(by_name<Mlp::InOf>(call.call->in).down);
     if (up == nullptr || down == nullptr || !one_row(forward.in.m)) return add<Mlp>(op, call);
     shared([=](const PhaseShare& share) { packed::mlp_up(forward, *up, share); });
     shared([=](const PhaseShare& share) { packed::mlp_down(forward, *down, share); });
   }
   void add(const SoftcapCrossEntropy& op, const BoundCall& call) {
     const Forward<SoftcapCrossEntropy> forward = args<SoftcapCrossEntropy>(call);
-    const PackedMatrix* table = find(call, &SoftcapCrossEntropy::In::table);
+    const PackedMatrix* table = find(by_name<SoftcapCrossEntropy::InOf>(call.call->in).table);
     if (table == nullptr || !one_row(forward.in.x)) return add<SoftcapCrossEntropy>(op, call);
     shared([=](const PhaseShare& share) { packed::head(op, forward, *table, share); });
   }
@@ -81,9 +82,8 @@ class PackedExecutor::Compiler {
     return {to_args<typename Op::In>(call.in), to_args<typename Op::Out>(call.out), to_args<typename Op::Saved>(call.saved),
             call.workspace, &executor_.alone_};
   }
-  template <class In>
-  const PackedMatrix* find(const BoundCall& call, Tensor In::*weight) const {
-    const Slot* slot = program_.slot_of(call.call->in[argument(weight)]);
+  const PackedMatrix* find(int32_t value) const {
+    const Slot* slot = program_.slot_of(value);
     return slot == nullptr || slot->kind != Slot::Kind::parameter ? nullptr : executor_.weights_->find(slot->param);
   }
   static bool one_row(const Tensor& x) { return x.rows() == 1; }

@@ -59,7 +59,8 @@ std::vector<float> factor_b(const LowRankCorrection& c) {
 }  // namespace
 
 PackedWeights::PackedWeights(const QuantizedModel& model)
-    : params_(parameter_table(model.model), packed_banks(model)), packed_("packed weights", packed_size(model)) {
+    : params_(parameter_table(model.model), ParamStore::Gradients::none, DType::f32, packed_banks(model)),
+      packed_("packed weights", packed_size(model)) {
   for (const QuantizedTensor& t : model.tensors) {
     if (!packs(t)) continue;
     PackedMatrix& matrix = matrices_[slot_of(t)];

@@ -22,29 +22,20 @@ Shape shape_of(const ParamInfo& info) {
   return shape;
 }
 
-ParamStore::ParamStore(const std::vector<ParamInfo>& table, Gradients gradients, DType real)
+ParamStore::ParamStore(const std::vector<ParamInfo>& table, Gradients gradients, DType real, const std::set<ParamId>& elsewhere)
     : values_("params", total_bytes(table, real)),
       grads_("gradients", gradients == Gradients::kept ? total_bytes(table, real) : 0) {
   for (const ParamInfo& info : table) {
     const Spec spec{shape_of(info), real};
     const auto offset = static_cast<int64_t>(values_.used() / size_of(real));
-    ParamBank bank{info, values_.make(info.name, spec), {}, static_cast<int32_t>(banks_.size()), offset};
+    const bool here = !info.id || !elsewhere.contains(*info.id);
+    const Tensor value = here ? values_.make(info.name, spec) : make_view(nullptr, spec);
+    ParamBank bank{info, value, {}, static_cast<int32_t>(banks_.size()), offset};
     if (gradients == Gradients::kept) bank.grad = grads_.make(info.name, spec);
     banks_.push_back(std::move(bank));
   }
   flat_values_ = values_.all(real);
   if (gradients == Gradients::kept) flat_grads_ = grads_.all(real);
-}
-
-ParamStore::ParamStore(const std::vector<ParamInfo>& table, const std::set<ParamId>& elsewhere)
-    : values_("params", total_bytes(table, DType::f32)), grads_("gradients", 0) {
-  for (const ParamInfo& info : table) {
-    const Spec spec{shape_of(info), DType::f32};
-    const auto offset = static_cast<int64_t>(values_.used() / sizeof(float));
-    const Tensor value = info.id && elsewhere.contains(*info.id) ? make_view(nullptr, spec) : values_.make(info.name, spec);
-    banks_.push_back({info, value, {}, static_cast<int32_t>(banks_.size()), offset});
-  }
-  flat_values_ = values_.all(DType::f32);
 }
 
 bool ParamStore::has(ParamId id) const {

@@ -23,9 +23,8 @@ struct ParamBank {
 class ParamStore {
  public:
   enum class Gradients : uint8_t { none, kept };
-  ParamStore(const std::vector<ParamInfo>& table, Gradients, DType real = DType::f32);
-  // Without gradients; of the banks named in `elsewhere` somebody else has the values: here they have no memory.
-  ParamStore(const std::vector<ParamInfo>& table, const std::set<ParamId>& elsewhere);
+  // Of the banks named in `elsewhere` somebody else has the values: here they have no memory.
+  ParamStore(const std::vector<ParamInfo>& table, Gradients, DType real = DType::f32, const std::set<ParamId>& elsewhere = {});
 
   const std::vector<ParamBank>& banks() const { return banks_; }
   bool has(ParamId id) const;

@@ -86,13 +86,6 @@ Args to_args(std::span<const Tensor> tensors) {
   return args;
 }
 
-// The place of a named argument in its call: `argument(&Mlp::In::up)`.
-template <class Args>
-size_t argument(Tensor Args::*member) {
-  Args args{};
-  return static_cast<size_t>(&(args.*member) - reinterpret_cast<Tensor*>(&args));
-}
-
 // Refuses wrong shapes: throws InputError "[op] sentence".
 void require(bool condition, std::string_view op, const std::string& sentence);
 
