@@ -8,7 +8,6 @@
 #include "base/progress_line.h"
 #include "pipeline/ledger.h"
 #include "pipeline/phases.h"
-#include "report/challenge_log.h"
 
 namespace fairway::pipeline {
 namespace {
@@ -69,7 +68,7 @@ ChainResult run_chain(const ChainRequest& request, const Stages& stages, const S
   int status = 0;
   for (size_t i = 0; i < phases.size(); ++i) {
     const Phase& phase = phases[i];
-    if (phase.name == "report") write_file_atomic(fs::path(request.out) / "train.log", closed_log(request.out));
+    if (phase.before) phase.before();
     if (request.agree(complete(phase, request.out, done.value(phase.name, ordered_json())))) {
       say(fmt::format("[{}/{}] {}: done before", i + 1, phases.size(), phase.name));
     } else {
@@ -78,7 +77,7 @@ ChainResult run_chain(const ChainRequest& request, const Stages& stages, const S
       const std::string mark = mark_of(phase, request.out);
       const Outcome outcome = do_phase(phase, request.out);
       if (outcome.status == kInterrupted) return {kInterrupted, chain_summary(ledger.content(), recipe)};
-      if (outcome.status != 0 && phase.name != "audit")
+      if (outcome.status != 0 && !phase.gives_verdict)
         throw WorkError(fmt::format("{}: status {}", phase.name, outcome.status));
       done[phase.name] = record_of(phase, request.out, mark, outcome, watch.seconds());
       ledger.save();

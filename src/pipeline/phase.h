@@ -19,6 +19,8 @@ struct Phase {
   std::string save_as;               // the stage's result becomes this file, one of `outputs`
   bool keep_result = true;           // in the ledger; else the file alone has it
   bool shared = false;               // every process of several runs the stage
+  bool gives_verdict = false;        // its status is a result, not a failure: the chain goes on and ends with it
+  std::function<void()> before;      // done each time the chain comes by, also where the phase is complete; may be empty
   double expected_seconds = -1;      // below zero: not known
 };
 

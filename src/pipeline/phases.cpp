@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "report/challenge_log.h"
 
 namespace fairway::pipeline {
 namespace {
@@ -86,7 +88,8 @@ Phase audit_phase(const ChainRequest& request, const Recipe& recipe, const Stage
           .identity = request.program + request.tokenizer + request.held_out,
           .inputs = {"model.fwy", "score.json"},
           .outputs = {"receipt.json", "audit.json"},
-          .save_as = "audit.json"};
+          .save_as = "audit.json",
+          .gives_verdict = true};
 }
 
 Phase samples_phase(const ChainRequest& request, const Stages& stages) {
@@ -111,7 +114,8 @@ Phase report_phase(const ChainRequest& request, const Stages& stages) {
       .name = "report",
       .run = [&stages, folder = request.out] { return stages.report(folder); },
       .inputs = {"metrics.jsonl", "pack.json", "score.json", "score_plain.json", "audit.json", "samples.json", "machine.json"},
-      .outputs = {"report.html"}};
+      .outputs = {"report.html"},
+      .before = [folder = fs::path(request.out)] { write_file_atomic(folder / "train.log", closed_log(folder)); }};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace fairway {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: fairway-record RECIPE.toml --data SHARDS --out FOLDER [--seed N] [--set key=value] [--budget BYTES]\n"
+    "usage: fairway-record RECIPE.toml --data SHARDS --out FOLDER --budget BYTES [--seed N] [--set key=value]\n"
     "       [--as-published] [--backend NAME] [--threads N]";
 
 struct Asked {
@@ -67,6 +67,8 @@ Asked parse(std::span<char*> words) {
       asked.recipe = word;
   }
   if (asked.recipe.empty() || asked.data.empty() || asked.out.empty()) throw InputError(kUsage);
+  if (asked.packing.budget == 0)
+    throw InputError("--budget: expected the bytes of the artifact; these sources do not know how many of the limit they take");
   return asked;
 }
 
