@@ -19,15 +19,15 @@ class Writer {
   Writer(std::string& out, std::string prefix) : out_(out), prefix_(std::move(prefix)) {}
 
   template <class T>
-  void key(std::string_view name, const T& value, Between, std::string_view help) {
+  void key(std::string_view name, const T& value, Between, Help help) {
     key(name, value, help);
   }
   template <class T>
-  void key(std::string_view name, const T& value, std::string_view) {
+  void key(std::string_view name, const T& value, Help) {
     out_ += fmt::format("{}{}={}\n", prefix_, name, spelled(value));
   }
   template <class T>
-  void table(std::string_view name, const T& value, std::string_view) {
+  void table(std::string_view name, const T& value, Help) {
     Writer inner(out_, fmt::format("{}{}.", prefix_, name));
     T::visit(value, inner);
   }
@@ -52,19 +52,19 @@ class Reader {
   Reader(Lines& lines, std::string prefix, const std::string& where)
       : lines_(lines), prefix_(std::move(prefix)), where_(where) {}
 
-  void key(std::string_view name, int64_t& value, Between range, std::string_view) {
+  void key(std::string_view name, int64_t& value, Between range, Help) {
     if (const auto text = take(name)) value = number<int64_t>(name, *text, range);
   }
-  void key(std::string_view name, double& value, Between range, std::string_view) {
+  void key(std::string_view name, double& value, Between range, Help) {
     if (const auto text = take(name)) value = number<double>(name, *text, range);
   }
-  void key(std::string_view name, bool& value, std::string_view) {
+  void key(std::string_view name, bool& value, Help) {
     const auto text = take(name);
     if (!text) return;
     if (*text != "0" && *text != "1") refuse(name, *text, "0 or 1");
     value = *text == "1";
   }
-  void key(std::string_view name, std::vector<int64_t>& value, Between range, std::string_view) {
+  void key(std::string_view name, std::vector<int64_t>& value, Between range, Help) {
     const auto text = take(name);
     if (!text) return;
     value.clear();
@@ -76,7 +76,7 @@ class Reader {
   }
   template <class Enum>
   requires std::is_enum_v<Enum>
-  void key(std::string_view name, Enum& value, std::string_view) {
+  void key(std::string_view name, Enum& value, Help) {
     const auto text = take(name);
     if (!text) return;
     constexpr auto& names = EnumNames<Enum>::names;
@@ -85,7 +85,7 @@ class Reader {
     value = static_cast<Enum>(found - names.begin());
   }
   template <class T>
-  void table(std::string_view name, T& value, std::string_view) {
+  void table(std::string_view name, T& value, Help) {
     Reader inner(lines_, fmt::format("{}{}.", prefix_, name), where_);
     T::visit(value, inner);
   }

@@ -61,11 +61,14 @@ class Walk {
     return own.string();
   }
 
+  // A source implements the header of its own name. One without such a header implements those of its library that no source
+  // has the name of.
   bool implements_needed(const std::string& source) {
-    std::vector<std::string> beside, implemented;
     for (const char* ending : {".h", ".cuh"}) {
-      if (read_(stem_of(source) + ending)) implemented.push_back(stem_of(source) + ending);
+      const std::string own = stem_of(source) + ending;
+      if (read_(own)) return needed_.contains(own);
     }
+    std::vector<std::string> beside, implemented;
     for (const std::string& header : includes(source)) {
       const std::string above = fs::path(header).parent_path().string();
       if (!source.starts_with(above) || library_of(header) != library_of(source)) continue;

@@ -7,6 +7,19 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word_or_quote(char c) { return is_word(c) || c == '"' || c == '\''; }
+bool is_one_of(std::string_view set, char c) { return set.find(c) != std::string_view::npos; }
+bool is_bracket(char c) { return is_one_of("{}();,]", c); }  // is a token by itself beside any other
+bool is_operator(char c) { return is_bracket(c) || is_one_of("[<>=+-*/%&|^?:!~", c); }
+
+// Whether two tokens stay two without the space between them. A word and an operator do, except for what a number takes as its
+// exponent (0xE + 1).
+bool joins_safely(char before, char after) {
+  if (is_one_of("eEpP", before) && is_one_of("+-", after)) return false;
+  if (is_word_or_quote(before)) return is_operator(after);
+  if (is_word_or_quote(after)) return is_operator(before);
+  return is_operator(before) && is_operator(after) && (is_bracket(before) || is_bracket(after));
+}
 
 // Reads one token after the other; what matters of each is only where it ends.
 class Stripper {
@@ -56,10 +69,34 @@ class Stripper {
     while (at_ < text_.size() && peek() != '\n') at_ += peek() == '\\' && peek(1) == '\n' ? 2 : 1;
   }
 
+  // Characters of the literal that begins at `from`.
+  size_t quoted_length(size_t from) const {
+    const char quote = text_[from];
+    size_t end = from + 1;
+    while (end < text_.size() && text_[end] != quote && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
+    return std::min(end + (end < text_.size() && text_[end] == quote ? 1 : 0), text_.size()) - from;
+  }
+
   void quoted(char quote) {
-    size_t length = 1;
-    while (peek(length) != quote && peek(length) != '\n' && at_ + length < text_.size()) length += peek(length) == '\\' ? 2 : 1;
-    put(length + (peek(length) == quote ? 1 : 0));
+    if (const size_t end = quote == '"' ? help_end() : at_; end > at_) {
+      put_space();
+      line_ += "\"\"_help";
+      at_ = end;
+      begins_ = false;
+      return;
+    }
+    put(quoted_length(at_));
+  }
+
+  // Where the literals end that begin here and are one text with the suffix _help; here, if they are not.
+  size_t help_end() const {
+    size_t end = at_;
+    while (end < text_.size() && text_[end] == '"') {
+      end += quoted_length(end);
+      if (text_.substr(end, 5) == "_help" && !(end + 5 < text_.size() && is_word(text_[end + 5]))) return end + 5;
+      end = std::min(text_.find_first_not_of(" \t\n", end), text_.size());
+    }
+    return at_;
   }
 
   void number() {  // a quote between digits separates them
@@ -86,7 +123,7 @@ class Stripper {
   }
 
   void put_space() {
-    if (space_ && !begins_) line_ += ' ';
+    if (space_ && !begins_ && (line_.front() == '#' || !joins_safely(line_.back(), peek()))) line_ += ' ';
     space_ = false;
   }
   void put(size_t length) {

@@ -1,5 +1,5 @@
-// C++ and CUDA text without what a compiler does not read: comments, blank lines, indentation, spaces beyond one. Tokens,
-// literals and the ends of preprocessor lines stay as they are.
+// C++ and CUDA text without what a compiler does not read: comments, blank lines, indentation, spaces that no token needs.
+// Tokens, literals and preprocessor lines stay as they are, except that texts with the suffix _help (recipe/fields.h) are emptied.
 #pragma once
 
 #include <string>

@@ -21,12 +21,12 @@ struct SlotRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("steps", self.steps, Between{1, 1000}, "AdamW steps for each window");
-    fields.key("lr", self.lr, Between{0, 10}, "learning rate of the offset");
+    fields.key("steps", self.steps, Between{1, 1000}, "AdamW steps for each window"_help);
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of the offset"_help);
     fields.key("positions", self.positions, Between{1, 1 << 20},
-               "adapts on at most this many positions before the scored ones");
-    fields.key("carried", self.carried, "one offset runs along the stream and learns from each segment after its score");
-    fields.key("same_document", self.same_document, "adapts on positions of the scored segment's document only");
+               "adapts on at most this many positions before the scored ones"_help);
+    fields.key("carried", self.carried, "one offset runs along the stream and learns from each segment after its score"_help);
+    fields.key("same_document", self.same_document, "adapts on positions of the scored segment's document only"_help);
   }
   bool operator==(const SlotRecipe&) const = default;
 };
@@ -43,15 +43,15 @@ struct TttRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("chunk", self.chunk, Between{1, 1 << 30}, "targets scored before the weights learn from them");
-    fields.key("lr", self.lr, Between{0, 10}, "learning rate of SGD, cosine to zero over the chunks");
-    fields.key("momentum", self.momentum, Between{0, 1}, "momentum of SGD");
-    fields.key("epochs", self.epochs, Between{1, 100}, "passes over a chunk after its score");
-    fields.key("batch", self.batch, Between{1, 4096}, "sequences of one step");
-    fields.key("clip", self.clip, Between{0, 1e6}, "largest norm of a step's gradient (0 = any)");
-    fields.key("frozen_blocks", self.frozen_blocks, Between{0, 1024}, "first blocks that do not learn");
+    fields.key("chunk", self.chunk, Between{1, 1 << 30}, "targets scored before the weights learn from them"_help);
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of SGD, cosine to zero over the chunks"_help);
+    fields.key("momentum", self.momentum, Between{0, 1}, "momentum of SGD"_help);
+    fields.key("epochs", self.epochs, Between{1, 100}, "passes over a chunk after its score"_help);
+    fields.key("batch", self.batch, Between{1, 4096}, "sequences of one step"_help);
+    fields.key("clip", self.clip, Between{0, 1e6}, "largest norm of a step's gradient (0 = any)"_help);
+    fields.key("frozen_blocks", self.frozen_blocks, Between{0, 1024}, "first blocks that do not learn"_help);
     fields.key("freeze_semantics", self.freeze_semantics,
-               "a frozen block keeps all its weights, or its vectors only, as the published code had it");
+               "a frozen block keeps all its weights, or its vectors only, as the published code had it"_help);
   }
   bool operator==(const TttRecipe&) const = default;
 };
@@ -64,10 +64,10 @@ struct NgramRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("table_bits", self.table_bits, Between{4, 26}, "log2 of the entries of a table; five orders of 32 bytes each");
-    fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence");
-    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "factor on the least confidence of a hint");
-    fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already");
+    fields.key("table_bits", self.table_bits, Between{4, 26}, "log2 of the entries of a table; five orders of 32 bytes each"_help);
+    fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence"_help);
+    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "factor on the least confidence of a hint"_help);
+    fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already"_help);
   }
   bool operator==(const NgramRecipe&) const = default;
 };
@@ -88,20 +88,20 @@ struct LoraRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("rank", self.rank, Between{1, 4096}, "rank of the adapters");
-    fields.key("alpha", self.alpha, Between{0, 1e6}, "adapters are scaled by alpha/rank");
-    fields.key("chunk", self.chunk, Between{1, 1 << 20}, "targets scored before the adapters learn from them");
-    fields.key("lr", self.lr, Between{0, 10}, "learning rate of AdamW");
-    fields.key("beta1", self.beta1, Between{0, 1}, "decay of AdamW's first moment");
-    fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment");
-    fields.key("eps", self.eps, Between{0, 1}, "AdamW's epsilon");
-    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay");
+    fields.key("rank", self.rank, Between{1, 4096}, "rank of the adapters"_help);
+    fields.key("alpha", self.alpha, Between{0, 1e6}, "adapters are scaled by alpha/rank"_help);
+    fields.key("chunk", self.chunk, Between{1, 1 << 20}, "targets scored before the adapters learn from them"_help);
+    fields.key("lr", self.lr, Between{0, 10}, "learning rate of AdamW"_help);
+    fields.key("beta1", self.beta1, Between{0, 1}, "decay of AdamW's first moment"_help);
+    fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment"_help);
+    fields.key("eps", self.eps, Between{0, 1}, "AdamW's epsilon"_help);
+    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay"_help);
     fields.key("phases", self.phases, Between{0, 1000},
-               "how often all weights learn from the documents scored so far (0 = never)");
-    fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30}, "documents scored when the last phase begins");
+               "how often all weights learn from the documents scored so far (0 = never)"_help);
+    fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30}, "documents scored when the last phase begins"_help);
     fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30},
-               "targets of one step of a phase; the last chunk is left out");
-    fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero");
+               "targets of one step of a phase; the last chunk is left out"_help);
+    fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero"_help);
   }
   bool operator==(const LoraRecipe&) const = default;
 };

@@ -33,15 +33,15 @@ class TomlWriter {
   }
 
   template <class T>
-  void key(std::string_view name, const T& value, Between, std::string_view help) {
+  void key(std::string_view name, const T& value, Between, Help help) {
     key(name, value, help);
   }
   template <class T>
-  void key(std::string_view name, const T& value, std::string_view) {
+  void key(std::string_view name, const T& value, Help) {
     if (!tables_) out_ += fmt::format("{} = {}\n", name, spelled(value));
   }
   template <class T>
-  void table(std::string_view name, const T& value, std::string_view) {
+  void table(std::string_view name, const T& value, Help) {
     if (!tables_) return;
     const std::string path = path_.empty() ? std::string(name) : path_ + "." + std::string(name);
     out_ += fmt::format("{}[{}]\n", out_.empty() ? "" : "\n", path);
@@ -58,35 +58,35 @@ class KeyLister {
  public:
   KeyLister(std::vector<KeyInfo>& out, std::string prefix) : out_(out), prefix_(std::move(prefix)) {}
 
-  void key(std::string_view name, int64_t value, Between range, std::string_view help) {
+  void key(std::string_view name, int64_t value, Between range, Help help) {
     add(name, "integer", value, range, help);
   }
-  void key(std::string_view name, double value, Between range, std::string_view help) {
+  void key(std::string_view name, double value, Between range, Help help) {
     add(name, "number", value, range, help);
   }
-  void key(std::string_view name, const std::vector<int64_t>& value, Between range, std::string_view help) {
+  void key(std::string_view name, const std::vector<int64_t>& value, Between range, Help help) {
     add(name, "list of integers", value, range, help);
   }
-  void key(std::string_view name, bool value, std::string_view help) {
-    out_.push_back({prefix_ + std::string(name), "boolean", spelled(value), "true, false", std::string(help)});
+  void key(std::string_view name, bool value, Help help) {
+    out_.push_back({prefix_ + std::string(name), "boolean", spelled(value), "true, false", std::string(help.text)});
   }
   template <class Enum>
   requires std::is_enum_v<Enum>
-  void key(std::string_view name, Enum value, std::string_view help) {
+  void key(std::string_view name, Enum value, Help help) {
     out_.push_back({prefix_ + std::string(name), "word", spelled(value),
-                    fmt::format("{}", fmt::join(EnumNames<Enum>::names, ", ")), std::string(help)});
+                    fmt::format("{}", fmt::join(EnumNames<Enum>::names, ", ")), std::string(help.text)});
   }
   template <class T>
-  void table(std::string_view name, const T& value, std::string_view) {
+  void table(std::string_view name, const T& value, Help) {
     KeyLister inner(out_, prefix_ + std::string(name) + ".");
     T::visit(value, inner);
   }
 
  private:
   template <class T>
-  void add(std::string_view name, std::string_view type, const T& value, Between range, std::string_view help) {
+  void add(std::string_view name, std::string_view type, const T& value, Between range, Help help) {
     out_.push_back({prefix_ + std::string(name), std::string(type), spelled(value),
-                    fmt::format("{} … {}", range.least, range.most), std::string(help)});
+                    fmt::format("{} … {}", range.least, range.most), std::string(help.text)});
   }
 
   std::vector<KeyInfo>& out_;

@@ -14,6 +14,12 @@ struct Between {  // both ends allowed; for a list, of every entry
   double least, most;
 };
 
+// What a key means, for people: a record's sources do without (bundle/strip_source.h).
+struct Help {
+  std::string_view text;
+};
+consteval Help operator""_help(const char* text, std::size_t length) { return {{text, length}}; }
+
 // The spelling in TOML of an enum's values, in the order of the enumerators.
 template <class Enum>
 struct EnumNames;

@@ -48,19 +48,19 @@ struct MatrixRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("lr", self.lr, Between{0, 100}, "learning rate");
-    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay, applied as lr·wd");
-    fields.key("momentum", self.momentum, Between{0, 0.999999}, "momentum after its warm-up");
-    fields.key("momentum_start", self.momentum_start, Between{0, 0.999999}, "momentum at step 0");
-    fields.key("momentum_warmup_steps", self.momentum_warmup_steps, Between{0, 1e9}, "steps of linear momentum warm-up");
-    fields.key("newton_schulz", self.newton_schulz, "coefficients of the orthogonalising iteration");
-    fields.key("row_norm", self.row_norm, "normalise the rows of the update first (MuonEq-R)");
-    fields.key("aol", self.aol, "rescale rows by their Gram sums before iterating (Turbo-Muon)");
-    fields.key("post_norm", self.post_norm, "normalisation after the iterations (Turbo-Muon)");
+    fields.key("lr", self.lr, Between{0, 100}, "learning rate"_help);
+    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay, applied as lr·wd"_help);
+    fields.key("momentum", self.momentum, Between{0, 0.999999}, "momentum after its warm-up"_help);
+    fields.key("momentum_start", self.momentum_start, Between{0, 0.999999}, "momentum at step 0"_help);
+    fields.key("momentum_warmup_steps", self.momentum_warmup_steps, Between{0, 1e9}, "steps of linear momentum warm-up"_help);
+    fields.key("newton_schulz", self.newton_schulz, "coefficients of the orthogonalising iteration"_help);
+    fields.key("row_norm", self.row_norm, "normalise the rows of the update first (MuonEq-R)"_help);
+    fields.key("aol", self.aol, "rescale rows by their Gram sums before iterating (Turbo-Muon)"_help);
+    fields.key("post_norm", self.post_norm, "normalisation after the iterations (Turbo-Muon)"_help);
     fields.key("projections", self.projections,
-               "the projections of bigram and value_embed are matrices too, instead of scalars");
+               "the projections of bigram and value_embed are matrices too, instead of scalars"_help);
     fields.key("projection_slices", self.projection_slices, Between{1, 1024},
-               "each projection is orthogonalised in this many slices of rows");
+               "each projection is orthogonalised in this many slices of rows"_help);
   }
   bool operator==(const MatrixRecipe&) const = default;
 };
@@ -74,11 +74,11 @@ struct AdamRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("lr", self.lr, Between{0, 100}, "learning rate");
-    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay, applied as lr·wd");
-    fields.key("beta1", self.beta1, Between{0, 0.9999999}, "decay of the first moment");
-    fields.key("beta2", self.beta2, Between{0, 0.9999999}, "decay of the second moment");
-    fields.key("eps", self.eps, Between{1e-30, 1}, "added to the root of the second moment");
+    fields.key("lr", self.lr, Between{0, 100}, "learning rate"_help);
+    fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay, applied as lr·wd"_help);
+    fields.key("beta1", self.beta1, Between{0, 0.9999999}, "decay of the first moment"_help);
+    fields.key("beta2", self.beta2, Between{0, 0.9999999}, "decay of the second moment"_help);
+    fields.key("eps", self.eps, Between{1e-30, 1}, "added to the root of the second moment"_help);
   }
   bool operator==(const AdamRecipe&) const = default;
 };
@@ -92,11 +92,11 @@ struct ScheduleRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("style", self.style, "linear warm-down over a number of iterations, or over a fraction of the run");
-    fields.key("warmdown_iters", self.warmdown_iters, Between{0, 1e12}, "style iterations: length of the warm-down");
-    fields.key("warmdown_fraction", self.warmdown_fraction, Between{0, 1}, "style fraction: length of the warm-down");
-    fields.key("floor", self.floor, Between{0, 1}, "smallest learning-rate multiplier");
-    fields.key("clock", self.clock, "progress by time or by steps; auto = by steps when train.steps is given");
+    fields.key("style", self.style, "linear warm-down over a number of iterations, or over a fraction of the run"_help);
+    fields.key("warmdown_iters", self.warmdown_iters, Between{0, 1e12}, "style iterations: length of the warm-down"_help);
+    fields.key("warmdown_fraction", self.warmdown_fraction, Between{0, 1}, "style fraction: length of the warm-down"_help);
+    fields.key("floor", self.floor, Between{0, 1}, "smallest learning-rate multiplier"_help);
+    fields.key("clock", self.clock, "progress by time or by steps; auto = by steps when train.steps is given"_help);
   }
   bool operator==(const ScheduleRecipe&) const = default;
 };
@@ -111,11 +111,11 @@ struct OptimRecipe {
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
     fields.key("clip", self.clip, Between{0, 1e6},
-               "largest gradient norm of a rank before ranks are averaged (0 = no clipping)");
-    fields.table("matrix", self.matrix, "Muon on the attention and MLP banks");
-    fields.table("token", self.token, "AdamW on the token, bigram and value tables");
-    fields.table("scalar", self.scalar, "AdamW on everything else");
-    fields.table("schedule", self.schedule, "learning-rate multiplier over the run");
+               "largest gradient norm of a rank before ranks are averaged (0 = no clipping)"_help);
+    fields.table("matrix", self.matrix, "Muon on the attention and MLP banks"_help);
+    fields.table("token", self.token, "AdamW on the token, bigram and value tables"_help);
+    fields.table("scalar", self.scalar, "AdamW on everything else"_help);
+    fields.table("schedule", self.schedule, "learning-rate multiplier over the run"_help);
   }
   bool operator==(const OptimRecipe&) const = default;
 };
@@ -127,9 +127,9 @@ struct SwaRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("enabled", self.enabled, "collect snapshots and average them");
-    fields.key("every", self.every, Between{1, 1e9}, "steps between snapshots");
-    fields.key("lr_mul_below", self.lr_mul_below, Between{0, 1}, "begins once the learning-rate multiplier is below this");
+    fields.key("enabled", self.enabled, "collect snapshots and average them"_help);
+    fields.key("every", self.every, Between{1, 1e9}, "steps between snapshots"_help);
+    fields.key("lr_mul_below", self.lr_mul_below, Between{0, 1}, "begins once the learning-rate multiplier is below this"_help);
   }
   bool operator==(const SwaRecipe&) const = default;
 };
@@ -141,9 +141,9 @@ struct AverageRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("use", self.use, "weights that the run ends with");
-    fields.key("ema_decay", self.ema_decay, Between{0, 0.9999999}, "decay of the exponential moving average");
-    fields.table("swa", self.swa, "mean of late snapshots");
+    fields.key("use", self.use, "weights that the run ends with"_help);
+    fields.key("ema_decay", self.ema_decay, Between{0, 0.9999999}, "decay of the exponential moving average"_help);
+    fields.table("swa", self.swa, "mean of late snapshots"_help);
   }
   bool operator==(const AverageRecipe&) const = default;
 };

@@ -59,18 +59,18 @@ class Reader {
   }
 
   template <class T>
-  void table(std::string_view name, T& value, std::string_view) {
+  void table(std::string_view name, T& value, Help) {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     if (!node->is_table()) refuse(name, *node, "a table");
     read(value, *node->as_table(), prefix_ + std::string(name) + ".", source_);
   }
 
-  void key(std::string_view name, int64_t& value, Between range, std::string_view) {
+  void key(std::string_view name, int64_t& value, Between range, Help) {
     if (const toml::node* node = find(name)) value = integer(name, *node, range);
   }
 
-  void key(std::string_view name, double& value, Between range, std::string_view) {
+  void key(std::string_view name, double& value, Between range, Help) {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     if (!node->is_number()) refuse(name, *node, "a number " + range_text(range));
@@ -80,14 +80,14 @@ class Reader {
     value = number == 0 ? 0 : number;  // -0 would dump differently from 0
   }
 
-  void key(std::string_view name, bool& value, std::string_view) {
+  void key(std::string_view name, bool& value, Help) {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     if (!node->is_boolean()) refuse(name, *node, "true or false");
     value = node->as_boolean()->get();
   }
 
-  void key(std::string_view name, std::vector<int64_t>& value, Between range, std::string_view) {
+  void key(std::string_view name, std::vector<int64_t>& value, Between range, Help) {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
@@ -98,7 +98,7 @@ class Reader {
 
   template <class Enum>
   requires std::is_enum_v<Enum>
-  void key(std::string_view name, Enum& value, std::string_view) {
+  void key(std::string_view name, Enum& value, Help) {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     constexpr auto& names = EnumNames<Enum>::names;

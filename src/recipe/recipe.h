@@ -25,13 +25,13 @@ struct Recipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.table("data", self.data, "training batches");
-    fields.table("model", self.model, "architecture");
-    fields.table("train", self.train, "length and pieces of the run");
-    fields.table("optim", self.optim, "optimizers");
-    fields.table("average", self.average, "weight averaging");
-    fields.table("quant", self.quant, "quantization");
-    fields.table("score", self.score, "scoring");
+    fields.table("data", self.data, "training batches"_help);
+    fields.table("model", self.model, "architecture"_help);
+    fields.table("train", self.train, "length and pieces of the run"_help);
+    fields.table("optim", self.optim, "optimizers"_help);
+    fields.table("average", self.average, "weight averaging"_help);
+    fields.table("quant", self.quant, "quantization"_help);
+    fields.table("score", self.score, "scoring"_help);
   }
   bool operator==(const Recipe&) const = default;
 };

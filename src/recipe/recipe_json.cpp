@@ -10,11 +10,11 @@ class JsonWriter {
   explicit JsonWriter(nlohmann::ordered_json& out) : out_(out) {}
 
   template <class T>
-  void key(std::string_view name, const T& value, Between, std::string_view) {
+  void key(std::string_view name, const T& value, Between, Help) {
     out_[std::string(name)] = value;
   }
   template <class T>
-  void key(std::string_view name, const T& value, std::string_view) {
+  void key(std::string_view name, const T& value, Help) {
     if constexpr (std::is_enum_v<T>) {
       out_[std::string(name)] = std::string(name_of(value));
     } else {
@@ -22,7 +22,7 @@ class JsonWriter {
     }
   }
   template <class T>
-  void table(std::string_view name, const T& value, std::string_view) {
+  void table(std::string_view name, const T& value, Help) {
     nlohmann::ordered_json inner = nlohmann::ordered_json::object();
     JsonWriter writer(inner);
     T::visit(value, writer);

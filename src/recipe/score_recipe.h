@@ -49,11 +49,11 @@ struct QuantClipRecipe {  // SDClip: the largest level of a row stands for k sta
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("attn", self.attn, Between{0.5, 1000}, "k of Q, K, V and O");
-    fields.key("mlp", self.mlp, Between{0.5, 1000}, "k of the MLP matrices");
-    fields.key("token", self.token, Between{0.5, 1000}, "k of the token embedding");
-    fields.key("table", self.table, Between{0.5, 1000}, "k of the bigram and value tables");
-    fields.key("lambda", self.lambda, Between{0, 1}, "hessian_sdclip: how far a row's importance moves its scale");
+    fields.key("attn", self.attn, Between{0.5, 1000}, "k of Q, K, V and O"_help);
+    fields.key("mlp", self.mlp, Between{0.5, 1000}, "k of the MLP matrices"_help);
+    fields.key("token", self.token, Between{0.5, 1000}, "k of the token embedding"_help);
+    fields.key("table", self.table, Between{0.5, 1000}, "k of the bigram and value tables"_help);
+    fields.key("lambda", self.lambda, Between{0, 1}, "hessian_sdclip: how far a row's importance moves its scale"_help);
   }
   bool operator==(const QuantClipRecipe&) const = default;
 };
@@ -64,8 +64,8 @@ struct QuantMixedRecipe {  // §4.9
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("count", self.count, Between{0, 4096}, "matrices of largest Hessian trace that keep matrix_bits (0 = all do)");
-    fields.key("bits", self.bits, Between{2, 8}, "bits of the other matrices");
+    fields.key("count", self.count, Between{0, 4096}, "matrices of largest Hessian trace that keep matrix_bits (0 = all do)"_help);
+    fields.key("bits", self.bits, Between{2, 8}, "bits of the other matrices"_help);
   }
   bool operator==(const QuantMixedRecipe&) const = default;
 };
@@ -76,8 +76,8 @@ struct LqerRecipe {  // §4.10
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("tensors", self.tensors, Between{0, 4096}, "tensors of largest error that get a low-rank correction (0 = none)");
-    fields.key("rank", self.rank, Between{1, 64}, "rank of a correction");
+    fields.key("tensors", self.tensors, Between{0, 4096}, "tensors of largest error that get a low-rank correction (0 = none)"_help);
+    fields.key("rank", self.rank, Between{1, 64}, "rank of a correction"_help);
   }
   bool operator==(const LqerRecipe&) const = default;
 };
@@ -89,14 +89,14 @@ struct SensitivityRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("q", self.q, Between{1e-6, 1e6}, "query matrices");
-    fields.key("k", self.k, Between{1e-6, 1e6}, "key matrices");
-    fields.key("v", self.v, Between{1e-6, 1e6}, "value matrices");
-    fields.key("o", self.o, Between{1e-6, 1e6}, "output matrices of the attention");
-    fields.key("up", self.up, Between{1e-6, 1e6}, "first MLP matrices");
-    fields.key("down", self.down, Between{1e-6, 1e6}, "second MLP matrices");
-    fields.key("token", self.token, Between{1e-6, 1e6}, "token embedding");
-    fields.key("table", self.table, Between{1e-6, 1e6}, "bigram and value tables and their projections");
+    fields.key("q", self.q, Between{1e-6, 1e6}, "query matrices"_help);
+    fields.key("k", self.k, Between{1e-6, 1e6}, "key matrices"_help);
+    fields.key("v", self.v, Between{1e-6, 1e6}, "value matrices"_help);
+    fields.key("o", self.o, Between{1e-6, 1e6}, "output matrices of the attention"_help);
+    fields.key("up", self.up, Between{1e-6, 1e6}, "first MLP matrices"_help);
+    fields.key("down", self.down, Between{1e-6, 1e6}, "second MLP matrices"_help);
+    fields.key("token", self.token, Between{1e-6, 1e6}, "token embedding"_help);
+    fields.key("table", self.table, Between{1e-6, 1e6}, "bigram and value tables and their projections"_help);
   }
   bool operator==(const SensitivityRecipe&) const = default;
 };
@@ -122,28 +122,28 @@ struct QuantRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("rule", self.rule, "round to nearest, the same with a search for the clip, or GPTQ");
+    fields.key("rule", self.rule, "round to nearest, the same with a search for the clip, or GPTQ"_help);
     fields.key("calibration", self.calibration,
-               "source of GPTQ's inputs: own samples, training data, or the training run itself");
+               "source of GPTQ's inputs: own samples, training data, or the training run itself"_help);
     fields.key("scale", self.scale,
-               "a row's step: from a percentile of its magnitudes (never below 1/R) or from its deviation");
-    fields.key("choice", self.choice, "percentile: the error that picks the clip, plain or weighted by the Hessian");
-    fields.key("matrix_bits", self.matrix_bits, Between{2, 8}, "bits of the attention and MLP banks");
+               "a row's step: from a percentile of its magnitudes (never below 1/R) or from its deviation"_help);
+    fields.key("choice", self.choice, "percentile: the error that picks the clip, plain or weighted by the Hessian"_help);
+    fields.key("matrix_bits", self.matrix_bits, Between{2, 8}, "bits of the attention and MLP banks"_help);
     fields.key("attn_bits", self.attn_bits, Between{0, 8},
-               "bits of the attention banks where they differ (0 = as matrix_bits)");
-    fields.key("token_bits", self.token_bits, Between{2, 8}, "bits of the token embedding");
-    fields.key("table_bits", self.table_bits, Between{2, 8}, "bits of the bigram and value tables");
-    fields.key("gate_bits", self.gate_bits, Between{0, 8}, "bits of the attention gate's rows (0 = half precision)");
+               "bits of the attention banks where they differ (0 = as matrix_bits)"_help);
+    fields.key("token_bits", self.token_bits, Between{2, 8}, "bits of the token embedding"_help);
+    fields.key("table_bits", self.table_bits, Between{2, 8}, "bits of the bigram and value tables"_help);
+    fields.key("gate_bits", self.gate_bits, Between{0, 8}, "bits of the attention gate's rows (0 = half precision)"_help);
     fields.key("half_elements", self.half_elements, Between{0, 1 << 30},
-               "tables and projections with at most this many elements stay in half precision");
-    fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted");
-    fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that");
+               "tables and projections with at most this many elements stay in half precision"_help);
+    fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted"_help);
+    fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that"_help);
     fields.key("prune", self.prune,
-               "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss");
-    fields.table("clip", self.clip, "SDClip's k by kind of tensor");
-    fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian");
-    fields.table("lqer", self.lqer, "low-rank correction of the quantization error");
-    fields.table("sensitivity", self.sensitivity, "weights of the allocator");
+               "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss"_help);
+    fields.table("clip", self.clip, "SDClip's k by kind of tensor"_help);
+    fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian"_help);
+    fields.table("lqer", self.lqer, "low-rank correction of the quantization error"_help);
+    fields.table("sensitivity", self.sensitivity, "weights of the allocator"_help);
   }
   bool operator==(const QuantRecipe&) const = default;
 };
@@ -161,15 +161,15 @@ struct ScoreRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("mode", self.mode, "how the stream is scored; the published forms of slot and ngram break the rules");
-    fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode");
-    fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window");
-    fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)");
-    fields.key("documents", self.documents, "attention stays inside documents (if not set: as in training)");
-    fields.table("slot", self.slot, "an offset of the last hidden state, fitted while scoring");
-    fields.table("ttt", self.ttt, "weights that learn from scored chunks");
-    fields.table("lora", self.lora, "adapters that learn inside a document");
-    fields.table("ngram", self.ngram, "hints from repeated token sequences");
+    fields.key("mode", self.mode, "how the stream is scored; the published forms of slot and ngram break the rules"_help);
+    fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode"_help);
+    fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window"_help);
+    fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)"_help);
+    fields.key("documents", self.documents, "attention stays inside documents (if not set: as in training)"_help);
+    fields.table("slot", self.slot, "an offset of the last hidden state, fitted while scoring"_help);
+    fields.table("ttt", self.ttt, "weights that learn from scored chunks"_help);
+    fields.table("lora", self.lora, "adapters that learn inside a document"_help);
+    fields.table("ngram", self.ngram, "hints from repeated token sequences"_help);
   }
   bool operator==(const ScoreRecipe&) const = default;
 };

@@ -20,10 +20,10 @@ struct DataRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("sampler", self.sampler, "order in which windows are read from the shards");
-    fields.key("seq_len", self.seq_len, Between{1, 1 << 20}, "tokens of one window, T");
+    fields.key("sampler", self.sampler, "order in which windows are read from the shards"_help);
+    fields.key("seq_len", self.seq_len, Between{1, 1 << 20}, "tokens of one window, T"_help);
     fields.key("max_segment", self.max_segment, Between{1, 1 << 20},
-               "docpack: longer documents are cut into pieces of this many tokens");
+               "docpack: longer documents are cut into pieces of this many tokens"_help);
   }
   bool operator==(const DataRecipe&) const = default;
 };
@@ -35,9 +35,9 @@ struct QatRecipe {  // fake quantization of the banks on the grid that [quant] g
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("enabled", self.enabled, "train the banks through fake quantization late in the run");
-    fields.key("lr_mul_below", self.lr_mul_below, Between{0, 1}, "begins once the learning-rate multiplier is below this");
-    fields.key("bits", self.bits, Between{0, 8}, "bits of the fake-quantized weights (0 = those of [quant])");
+    fields.key("enabled", self.enabled, "train the banks through fake quantization late in the run"_help);
+    fields.key("lr_mul_below", self.lr_mul_below, Between{0, 1}, "begins once the learning-rate multiplier is below this"_help);
+    fields.key("bits", self.bits, Between{0, 8}, "bits of the fake-quantized weights (0 = those of [quant])"_help);
   }
   bool operator==(const QatRecipe&) const = default;
 };
@@ -59,20 +59,20 @@ struct TrainRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("batch_tokens", self.batch_tokens, Between{1, 1LL << 32}, "tokens of one optimizer step, all ranks together");
-    fields.key("micro_batch_tokens", self.micro_batch_tokens, Between{1, 1 << 26}, "tokens of one forward and backward pass");
+    fields.key("batch_tokens", self.batch_tokens, Between{1, 1LL << 32}, "tokens of one optimizer step, all ranks together"_help);
+    fields.key("micro_batch_tokens", self.micro_batch_tokens, Between{1, 1 << 26}, "tokens of one forward and backward pass"_help);
     fields.key("emulated_world", self.emulated_world, Between{1, 1024},
-               "ranks whose arithmetic is kept: data slices and gradient clipping are per emulated rank");
-    fields.key("seconds", self.seconds, Between{0, 1e7}, "training budget by the clock (0 = no limit; steps must be given)");
+               "ranks whose arithmetic is kept: data slices and gradient clipping are per emulated rank"_help);
+    fields.key("seconds", self.seconds, Between{0, 1e7}, "training budget by the clock (0 = no limit; steps must be given)"_help);
     fields.key("reserve_seconds", self.reserve_seconds, Between{0, 1e7},
                "part of the budget kept for work after training; calibration on training data keeps more if it is measured to "
-               "need it");
-    fields.key("steps", self.steps, Between{0, 1e12}, "optimizer steps; when given it replaces the clock (0 = by the clock)");
-    fields.key("seed", self.seed, Between{0, 9007199254740992.0}, "seed of the initial weights");
-    fields.key("validate_every", self.validate_every, Between{0, 1e12}, "steps between validations (0 = only at the end)");
-    fields.key("checkpoint_every", self.checkpoint_every, Between{0, 1e12}, "steps between checkpoints (0 = by the clock)");
-    fields.key("checkpoint_seconds", self.checkpoint_seconds, Between{0, 1e7}, "seconds between checkpoints (0 = never)");
-    fields.table("qat", self.qat, "late quantization-aware training");
+               "need it"_help);
+    fields.key("steps", self.steps, Between{0, 1e12}, "optimizer steps; when given it replaces the clock (0 = by the clock)"_help);
+    fields.key("seed", self.seed, Between{0, 9007199254740992.0}, "seed of the initial weights"_help);
+    fields.key("validate_every", self.validate_every, Between{0, 1e12}, "steps between validations (0 = only at the end)"_help);
+    fields.key("checkpoint_every", self.checkpoint_every, Between{0, 1e12}, "steps between checkpoints (0 = by the clock)"_help);
+    fields.key("checkpoint_seconds", self.checkpoint_seconds, Between{0, 1e7}, "seconds between checkpoints (0 = never)"_help);
+    fields.table("qat", self.qat, "late quantization-aware training"_help);
   }
   bool operator==(const TrainRecipe&) const = default;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tokenizer/model_file.h"
+#include "tokenizer/normalizer.h"
 
 namespace fairway {
 

@@ -30,4 +30,12 @@ class CharsMap {
   std::string strings_;
 };
 
+inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+
+// What the model file says of normalisation (normalizer.h does it).
+struct NormalizerRules {
+  CharsMap map;
+  bool dummy_prefix = true, collapse_spaces = true, escape_spaces = true;
+};
+
 }  // namespace fairway

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/normalizer.h"
+#include "tokenizer/chars_map.h"
 #include "tokenizer/utf8.h"
 
 namespace fairway {

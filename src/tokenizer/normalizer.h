@@ -11,13 +11,6 @@
 
 namespace fairway {
 
-inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
-
-struct NormalizerRules {
-  CharsMap map;
-  bool dummy_prefix = true, collapse_spaces = true, escape_spaces = true;
-};
-
 class Normalizer {
  public:
   // `frozen`: single characters that no rule may touch. The rules must ask for spaces to be escaped.

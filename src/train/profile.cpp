@@ -1,5 +1,6 @@
 #include "train/profile.h"
 
+#include "backends/op_table.h"
 #include "base/file.h"
 #include "base/timeline.h"
 #include "comm/share_bytes.h"

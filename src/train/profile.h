@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "backends/op_table.h"
+#include "backends/backends.h"
 #include "comm/communicator.h"
 
 namespace fairway {

@@ -7,7 +7,7 @@ namespace fairway::bundle {
 namespace {
 
 TEST(StripSource, CommentsIndentationAndBlankLinesGo) {
-  EXPECT_EQ(strip_source("// head\n\nint  a;  // one\n\n\n  int b; /* two */ int c;\n"), "int a;\nint b; int c;\n");
+  EXPECT_EQ(strip_source("// head\n\nint  a;  // one\n\n\n  int b; /* two */ int c;\n"), "int a;\nint b;int c;\n");
   EXPECT_EQ(strip_source("int/**/a;"), "int a;\n");
   EXPECT_EQ(strip_source("/* a\n b\n*/int c;\n"), "int c;\n");
   EXPECT_EQ(strip_source("// a \\\nstill a comment\nint b;\n"), "int b;\n");
@@ -15,22 +15,36 @@ TEST(StripSource, CommentsIndentationAndBlankLinesGo) {
 }
 
 TEST(StripSource, LiteralsKeepWhatLooksLikeAComment) {
-  EXPECT_EQ(strip_source("auto a = \"//  /* \\\" //\";  // x\n"), "auto a = \"//  /* \\\" //\";\n");
-  EXPECT_EQ(strip_source("char a = '\"', b = '\\'', c = '/';  // x\n"), "char a = '\"', b = '\\'', c = '/';\n");
-  EXPECT_EQ(strip_source("auto a = u8\"  \\\\\";  // x\n"), "auto a = u8\"  \\\\\";\n");
+  EXPECT_EQ(strip_source("auto a = \"//  /* \\\" //\";  // x\n"), "auto a=\"//  /* \\\" //\";\n");
+  EXPECT_EQ(strip_source("char a = '\"', b = '\\'', c = '/';  // x\n"), "char a='\"',b='\\'',c='/';\n");
+  EXPECT_EQ(strip_source("auto a = u8\"  \\\\\";  // x\n"), "auto a=u8\"  \\\\\";\n");
 }
 
 TEST(StripSource, RawStringsKeepTheirLines) {
-  const std::string raw = "auto a = R\"~(  // no comment\n\n   \"quoted\" )\" \\\n  )~\";";
+  const std::string raw = "auto a=R\"~(  // no comment\n\n   \"quoted\" )\" \\\n  )~\";";
   EXPECT_EQ(strip_source(raw + "  // x\n"), raw + "\n");
-  EXPECT_EQ(strip_source("auto a = u8R\"(  // )\";\n"), "auto a = u8R\"(  // )\";\n");
-  EXPECT_EQ(strip_source("auto a = BAR\"  // \";  // x\n"), "auto a = BAR\"  // \";\n") << "no raw string: BAR is a macro";
+  EXPECT_EQ(strip_source("auto a = u8R\"(  // )\";\n"), "auto a=u8R\"(  // )\";\n");
+  EXPECT_EQ(strip_source("auto a = BAR\"  // \";  // x\n"), "auto a=BAR\"  // \";\n") << "no raw string: BAR is a macro";
 }
 
 TEST(StripSource, AQuoteBetweenDigitsBeginsNoLiteral) {
-  EXPECT_EQ(strip_source("int a = 1'000'000;  // x\nint b = 0xFF'FFu;  // y\n"), "int a = 1'000'000;\nint b = 0xFF'FFu;\n");
-  EXPECT_EQ(strip_source("double a = 1e-5'0, b = .5'0; char c = '1';  // x\n"), "double a = 1e-5'0, b = .5'0; char c = '1';\n");
-  EXPECT_EQ(strip_source("int a = x1 - '0';  // x\n"), "int a = x1 - '0';\n");
+  EXPECT_EQ(strip_source("int a = 1'000'000;  // x\nint b = 0xFF'FFu;  // y\n"), "int a=1'000'000;\nint b=0xFF'FFu;\n");
+  EXPECT_EQ(strip_source("double a = 1e-5'0, b = .5'0; char c = '1';  // x\n"), "double a=1e-5'0,b= .5'0;char c='1';\n");
+  EXPECT_EQ(strip_source("int a = x1 - '0';  // x\n"), "int a=x1-'0';\n");
+}
+
+TEST(StripSource, SpacesThatSeparateTokensStay) {
+  EXPECT_EQ(strip_source("x = a + b - -c & &d;"), "x=a+b- -c& &d;\n");
+  EXPECT_EQ(strip_source("int y = 0xE + 1, z = 1e5 - 1;"), "int y=0xE +1,z=1e5-1;\n");
+  EXPECT_EQ(strip_source("f<a, ::b> (c) { return \"d\" \"e\"; }"), "f<a,::b>(c){return \"d\" \"e\";}\n");
+  EXPECT_EQ(strip_source("v[i] [j] = x < ::y;"), "v[i][j]=x< ::y;\n");
+  EXPECT_EQ(strip_source("#define A (b)\n"), "#define A (b)\n") << "a macro without parameters";
+}
+
+TEST(StripSource, HelpIsEmptied) {
+  EXPECT_EQ(strip_source("f(\"a\", \"what \\\"a\\\" is\"_help);"), "f(\"a\",\"\"_help);\n");
+  EXPECT_EQ(strip_source("f(\"long \"\n  \"text\"_help);"), "f(\"\"_help);\n");
+  EXPECT_EQ(strip_source("f(\"a\"_helps);"), "f(\"a\"_helps);\n");
 }
 
 TEST(StripSource, PreprocessorLinesEndWhereTheyEnded) {
@@ -42,9 +56,9 @@ TEST(StripSource, PreprocessorLinesEndWhereTheyEnded) {
 
 TEST(StripSource, WhatIsNotClosedEndsWithTheText) {
   EXPECT_EQ(strip_source("int a; /* b"), "int a;\n");
-  EXPECT_EQ(strip_source("auto a = \"b"), "auto a = \"b\n");
-  EXPECT_EQ(strip_source("auto a = \"b\\"), "auto a = \"b\\\n");
-  EXPECT_EQ(strip_source("auto a = R\"(b"), "auto a = R\"(b\n");
+  EXPECT_EQ(strip_source("auto a = \"b"), "auto a=\"b\n");
+  EXPECT_EQ(strip_source("auto a = \"b\\"), "auto a=\"b\\\n");
+  EXPECT_EQ(strip_source("auto a = R\"(b"), "auto a=R\"(b\n");
 }
 
 TEST(StripCMake, OnlyWholeLinesAreComments) {
