@@ -1,5 +1,6 @@
 // C++ and CUDA text without what a compiler does not read: comments, blank lines, indentation, spaces that no token needs.
-// Tokens, literals and preprocessor lines stay as they are, except that texts with the suffix _help (recipe/fields.h) are emptied.
+// Tokens, literals and preprocessor lines stay as they are, except that texts with the suffix _help (recipe/fields.h) are
+// emptied.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 #include "data/token_stream.h"
 #include "data/tools.h"
 #include "tokenizer/byte_tables.h"
-#include "tokenizer/case_ops.h"
+#include "tokenizer/case_tokens.h"
 #include "tokenizer/tokenizer.h"
 
 namespace fairway::data {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/case_ops.h"
+#include "tokenizer/case_tokens.h"
 
 namespace fairway {
 

@@ -64,7 +64,8 @@ struct NgramRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("table_bits", self.table_bits, Between{4, 26}, "log2 of the entries of a table; five orders of 32 bytes each"_help);
+    fields.key("table_bits", self.table_bits, Between{4, 26},
+               "log2 of the entries of a table; five orders of 32 bytes each"_help);
     fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence"_help);
     fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "factor on the least confidence of a hint"_help);
     fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already"_help);
@@ -98,7 +99,8 @@ struct LoraRecipe {
     fields.key("wd", self.wd, Between{0, 100}, "decoupled weight decay"_help);
     fields.key("phases", self.phases, Between{0, 1000},
                "how often all weights learn from the documents scored so far (0 = never)"_help);
-    fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30}, "documents scored when the last phase begins"_help);
+    fields.key("phase_documents", self.phase_documents, Between{1, 1 << 30},
+               "documents scored when the last phase begins"_help);
     fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30},
                "targets of one step of a phase; the last chunk is left out"_help);
     fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero"_help);

@@ -58,12 +58,8 @@ class KeyLister {
  public:
   KeyLister(std::vector<KeyInfo>& out, std::string prefix) : out_(out), prefix_(std::move(prefix)) {}
 
-  void key(std::string_view name, int64_t value, Between range, Help help) {
-    add(name, "integer", value, range, help);
-  }
-  void key(std::string_view name, double value, Between range, Help help) {
-    add(name, "number", value, range, help);
-  }
+  void key(std::string_view name, int64_t value, Between range, Help help) { add(name, "integer", value, range, help); }
+  void key(std::string_view name, double value, Between range, Help help) { add(name, "number", value, range, help); }
   void key(std::string_view name, const std::vector<int64_t>& value, Between range, Help help) {
     add(name, "list of integers", value, range, help);
   }

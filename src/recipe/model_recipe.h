@@ -135,9 +135,11 @@ struct ModelRecipe {
     fields.key("dim", self.dim, Between{1, 16384}, "width of the residual stream"_help);
     fields.key("layers", self.layers, Between{1, 256}, "number of blocks"_help);
     fields.key("heads", self.heads, Between{1, 1024}, "query heads"_help);
-    fields.key("kv_heads", self.kv_heads, Between{1, 1024}, "key and value heads, each shared by heads/kv_heads query heads"_help);
+    fields.key("kv_heads", self.kv_heads, Between{1, 1024},
+               "key and value heads, each shared by heads/kv_heads query heads"_help);
     fields.key("mlp_hidden", self.mlp_hidden, Between{1, 65536}, "hidden units of the MLP"_help);
-    fields.key("embed_init_std", self.embed_init_std, Between{0, 100}, "standard deviation of the initial token embedding"_help);
+    fields.key("embed_init_std", self.embed_init_std, Between{0, 100},
+               "standard deviation of the initial token embedding"_help);
     fields.key("q_gain_init", self.q_gain_init, Between{-100, 100}, "initial gain of the normalised queries"_help);
     fields.key("softcap", self.softcap, Between{0.01, 10000}, "logits become softcap·tanh(logits/softcap)"_help);
     fields.key("layer_scale", self.layer_scale, "scale the normed inputs of layer i by 1/sqrt(i+1)"_help);

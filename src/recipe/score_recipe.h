@@ -64,7 +64,8 @@ struct QuantMixedRecipe {  // §4.9
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("count", self.count, Between{0, 4096}, "matrices of largest Hessian trace that keep matrix_bits (0 = all do)"_help);
+    fields.key("count", self.count, Between{0, 4096},
+               "matrices of largest Hessian trace that keep matrix_bits (0 = all do)"_help);
     fields.key("bits", self.bits, Between{2, 8}, "bits of the other matrices"_help);
   }
   bool operator==(const QuantMixedRecipe&) const = default;
@@ -76,7 +77,8 @@ struct LqerRecipe {  // §4.10
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("tensors", self.tensors, Between{0, 4096}, "tensors of largest error that get a low-rank correction (0 = none)"_help);
+    fields.key("tensors", self.tensors, Between{0, 4096},
+               "tensors of largest error that get a low-rank correction (0 = none)"_help);
     fields.key("rank", self.rank, Between{1, 64}, "rank of a correction"_help);
   }
   bool operator==(const LqerRecipe&) const = default;
@@ -136,10 +138,12 @@ struct QuantRecipe {
     fields.key("gate_bits", self.gate_bits, Between{0, 8}, "bits of the attention gate's rows (0 = half precision)"_help);
     fields.key("half_elements", self.half_elements, Between{0, 1 << 30},
                "tables and projections with at most this many elements stay in half precision"_help);
-    fields.key("damping", self.damping, Between{0, 1}, "share of the mean diagonal added to a Hessian before it is inverted"_help);
+    fields.key("damping", self.damping, Between{0, 1},
+               "share of the mean diagonal added to a Hessian before it is inverted"_help);
     fields.key("extra_damping", self.extra_damping, Between{0, 1}, "the same, added once before that"_help);
-    fields.key("prune", self.prune,
-               "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss"_help);
+    fields.key(
+        "prune", self.prune,
+        "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss"_help);
     fields.table("clip", self.clip, "SDClip's k by kind of tensor"_help);
     fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian"_help);
     fields.table("lqer", self.lqer, "low-rank correction of the quantization error"_help);

@@ -59,18 +59,23 @@ struct TrainRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("batch_tokens", self.batch_tokens, Between{1, 1LL << 32}, "tokens of one optimizer step, all ranks together"_help);
-    fields.key("micro_batch_tokens", self.micro_batch_tokens, Between{1, 1 << 26}, "tokens of one forward and backward pass"_help);
+    fields.key("batch_tokens", self.batch_tokens, Between{1, 1LL << 32},
+               "tokens of one optimizer step, all ranks together"_help);
+    fields.key("micro_batch_tokens", self.micro_batch_tokens, Between{1, 1 << 26},
+               "tokens of one forward and backward pass"_help);
     fields.key("emulated_world", self.emulated_world, Between{1, 1024},
                "ranks whose arithmetic is kept: data slices and gradient clipping are per emulated rank"_help);
-    fields.key("seconds", self.seconds, Between{0, 1e7}, "training budget by the clock (0 = no limit; steps must be given)"_help);
+    fields.key("seconds", self.seconds, Between{0, 1e7},
+               "training budget by the clock (0 = no limit; steps must be given)"_help);
     fields.key("reserve_seconds", self.reserve_seconds, Between{0, 1e7},
                "part of the budget kept for work after training; calibration on training data keeps more if it is measured to "
                "need it"_help);
-    fields.key("steps", self.steps, Between{0, 1e12}, "optimizer steps; when given it replaces the clock (0 = by the clock)"_help);
+    fields.key("steps", self.steps, Between{0, 1e12},
+               "optimizer steps; when given it replaces the clock (0 = by the clock)"_help);
     fields.key("seed", self.seed, Between{0, 9007199254740992.0}, "seed of the initial weights"_help);
     fields.key("validate_every", self.validate_every, Between{0, 1e12}, "steps between validations (0 = only at the end)"_help);
-    fields.key("checkpoint_every", self.checkpoint_every, Between{0, 1e12}, "steps between checkpoints (0 = by the clock)"_help);
+    fields.key("checkpoint_every", self.checkpoint_every, Between{0, 1e12},
+               "steps between checkpoints (0 = by the clock)"_help);
     fields.key("checkpoint_seconds", self.checkpoint_seconds, Between{0, 1e7}, "seconds between checkpoints (0 = never)"_help);
     fields.table("qat", self.qat, "late quantization-aware training"_help);
   }

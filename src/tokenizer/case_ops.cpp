@@ -127,34 +127,4 @@ void CaseDecoder::take(std::string_view rest, std::string& out) {
   ++place_;
 }
 
-bool declares_case_ops(const Tokenizer& tokenizer) {
-  return std::all_of(kCaseOps.begin(), kCaseOps.end(), [&](std::string_view op) {
-    const int id = tokenizer.find(op);
-    return id >= 0 && tokenizer.piece(id).type == PieceType::user_defined;
-  });
-}
-
-std::vector<int> encode_text(const Tokenizer& tokenizer, std::string_view text) {
-  return declares_case_ops(tokenizer) ? tokenizer.encode(encode_case(text)) : tokenizer.encode(text);
-}
-
-CaseByteCounter::CaseByteCounter(const Tokenizer& tokenizer, const ByteTables& tables) : tables_(tables) {
-  if (!declares_case_ops(tokenizer))
-    throw InputError("the tokenizer has no user-defined pieces U+E001 to U+E004, so it cannot be used with case operators");
-  for (size_t i = 0; i < kCaseOps.size(); ++i) ops_[i] = tokenizer.find(kCaseOps[i]);
-}
-
-void CaseByteCounter::count(std::span<const int> document, std::vector<uint16_t>& out) const {
-  const int escape = ops_[3];
-  bool escaped = false;
-  for (size_t i = 0; i < document.size(); ++i) {
-    const bool op = std::find(ops_.begin(), ops_.end(), document[i]) != ops_.end();
-    const bool counts = i > 0 && (!op || escaped);
-    out.push_back(
-        counts ? static_cast<uint16_t>(tables_.of(static_cast<uint16_t>(document[i - 1]), static_cast<uint16_t>(document[i])))
-               : 0);
-    escaped = !escaped && document[i] == escape;
-  }
-}
-
 }  // namespace fairway

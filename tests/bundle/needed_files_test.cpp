@@ -46,8 +46,8 @@ TEST(NeededFiles, HeadersWithoutASourceAreImplementedByThoseWhoIncludeThem) {
                   {"a/both.h", ""},
                   {"a/both.cpp", "#include \"a/both.h\"\n#include \"a/shared.h\"\n"},
                   {"b/user.cpp", "#include \"a/shared.h\"\n"}};
-  EXPECT_THAT(needed(tree), UnorderedElementsAre("main.cpp", "a/shared.h", "a/part.cpp", "a/helper.h", "a/helper.cpp",
-                                                 "a/more.cpp"));
+  EXPECT_THAT(needed(tree),
+              UnorderedElementsAre("main.cpp", "a/shared.h", "a/part.cpp", "a/helper.h", "a/helper.cpp", "a/more.cpp"));
 }
 
 TEST(NeededFiles, AFolderBelowBelongsToItsLibrary) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/rng.h"
-#include "tokenizer/case_ops.h"
+#include "tokenizer/case_tokens.h"
 #include "tokenizer/shared_data.h"
 #include "tokenizer/train_bpe.h"
 

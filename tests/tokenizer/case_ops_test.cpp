@@ -1,4 +1,4 @@
-#include "tokenizer/case_ops.h"
+#include "tokenizer/case_tokens.h"
 
 #include <gtest/gtest.h>
 

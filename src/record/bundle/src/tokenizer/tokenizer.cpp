@@ -6,7 +6,7 @@
 
 namespace sentencepiece {
 class SentencePieceProcessor {};
-}
+}  // namespace sentencepiece
 
 namespace fairway {
 
