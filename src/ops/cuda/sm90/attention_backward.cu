@@ -3,7 +3,7 @@
 // dV = Pᵀ·dY, dS = P ⊙ (dY·Vᵀ − along), dQ = scale·dS·K, dK = scale·dSᵀ·Q.
 //
 // A block owns 128 keys, a warpgroup 64 of them, and walks over the queries from its own on: dk and dv stay in registers.
-// dq is summed in float32 in global memory, a query's blocks of keys one after the other from its own backwards. Blocks start
+// dq is summed in float32 in global memory, a query's blocks of keys one after the other from its own backwards. They are begun
 // in that order too, and each begins at its own queries, so the one before has always been there a turn earlier: nobody waits.
 #include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/sm90/attention_sums.cuh"
@@ -24,32 +24,30 @@ struct Shared {
   FloatTile dq[2];             // of each half of the queries
   PairStats stats[kStages][kTile];
   Pipe<kStages> pipe;
+  Agenda<1> agenda;  // its tiles are k and v
   Barrier slopes_written[kSlopes], dq_written[2], dq_sent[2];
-  int ticket;
 };
 
 struct Maps {
   CUtensorMap q, k, v, dy;
 };
 
-// Queries from here on do not see the keys before `key`.
+// Where the documents end of a thread's two keys and of the tile's first, the earliest of all: queries from there on do not see
+// them.
 template <bool Segmented>
-__device__ int end_of_queries(const HeadShape& s, int key) {
-  if (!Segmented) return s.length;
-  int low = key - 1, high = s.length;
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    s.start[middle] >= key ? high = middle : low = middle + 1;
-  }
-  return low;
-}
+struct Ends {
+  int of_row[2], earliest;
+  __device__ Ends(const HeadShape& s, const int* ends, int key, int row)
+      : of_row{Segmented ? ends[row] : s.length, Segmented ? ends[row + 8] : s.length},
+        earliest(Segmented ? ends[key] : s.length) {}
+};
 
 // exp2(score·c − lse) of keys (rows) × queries (columns), 0 where a query does not see a key. The accumulators of scores are
 // read only: a product that replaces them may be enqueued at once.
 template <bool Cut, bool Segmented>
-__device__ void weigh(Fragment& to, const float* scores, const HeadShape& s, const PairStats* stats, int key, int query) {
-  const int lane = lane_id(), row = key + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-  const float c = s.scale * kLog2E;
+__device__ void weigh(Fragment& to, const float* scores, float c, const PairStats* stats, const Ends<Segmented>& ends, int row,
+                      int query) {
+  const int lane = lane_id();
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const int column = 8 * j + 2 * (lane % 4);
@@ -58,18 +56,12 @@ __device__ void weigh(Fragment& to, const float* scores, const HeadShape& s, con
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       p[i] = exp2_fast(fmaf(scores[4 * j + i], c, -(i % 2 == 0 ? lse.x : lse.y)));
-      const int of_key = row + 8 * (i / 2), of_query = query + column + i % 2;
-      if (Cut && (of_key > of_query || (Segmented && s.start[of_query] > of_key))) p[i] = 0;
+      const int of_query = query + column + i % 2;
+      if (Cut && (row + 8 * (i / 2) > of_query || (Segmented && of_query >= ends.of_row[i / 2]))) p[i] = 0;
     }
     round_four(to, j, p);
   }
 }
-template <bool Segmented>
-__device__ void key_weights(Fragment& to, const float* scores, const HeadShape& s, const PairStats* stats, int key, int query) {
-  key >= query || (Segmented && s.start[query + kTile - 1] > key) ? weigh<true, Segmented>(to, scores, s, stats, key, query)
-                                                                  : weigh<false, Segmented>(to, scores, s, stats, key, query);
-}
-
 // p ⊙ (dp − along).
 __device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment& p, const PairStats* stats) {
 #pragma unroll
@@ -82,53 +74,73 @@ __device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment&
   }
 }
 
-// The block's keys and the turns it takes: all queries that see them, head after head.
+// The block's keys and the turns it takes: all queries that see them, the heads of each in turn. A block in the next document
+// then reaches the queries that two documents share at once, in all heads, and does not keep the blocks of this one waiting.
 struct Walk {
   int sequence, kv_head, first_key, base, group, pairs, total;
   template <bool Segmented>
-  __device__ static Walk of(const HeadShape& s, int ticket) {
+  __device__ static Walk of(const HeadShape& s, const int* ends, int ticket) {
     const int blocks = s.length / kPair, item = ticket / blocks;
     Walk w{item / s.kv_heads, item % s.kv_heads, (blocks - 1 - ticket % blocks) * kPair};
     w.base = w.sequence * s.length;
     w.group = s.heads / s.kv_heads;
-    w.pairs = (end_of_queries<Segmented>(s, w.first_key + kPair) - w.first_key + kPair - 1) / kPair;
+    w.pairs = ((Segmented ? ends[w.first_key + kPair - 1] : s.length) - w.first_key + kPair - 1) / kPair;
     w.total = w.group * w.pairs;
     return w;
   }
-  __device__ int head(int turn) const { return kv_head * group + turn / pairs; }
-  __device__ int query(int turn) const { return first_key + turn % pairs * kPair; }
+  __device__ int head(int turn) const { return kv_head * group + turn % group; }
+  __device__ int query(int turn) const { return first_key + turn / group * kPair; }
 };
 
-__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, const PairStats* stats, const Walk& w) {
+// The queries of a block's next turns come before its keys, which wait until those of the item before are done with.
+template <bool Segmented>
+__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, const Statistics& stats, int items,
+                           int* ticket) {
   auto& pipe = shared.pipe;
-  pipe.fixed.expect(4 * kTileBytes);
-  load_pair(shared.k, maps.k, w.kv_head * kTile, w.base + w.first_key, pipe.fixed);
-  load_pair(shared.v, maps.v, w.kv_head * kTile, w.base + w.first_key, pipe.fixed);
-  for (int turn = 0; turn < w.total; ++turn) {
-    const int stage = pipe.to_fill(turn, 4 * kTileBytes + sizeof(shared.stats[0]));
-    const int head = w.head(turn), query = w.base + w.query(turn);
+  int turn = 0;  // of all items
+  const auto load_turn = [&](const Walk& w, int of_item) {
+    const int stage = pipe.to_fill(turn++, 4 * kTileBytes + sizeof(shared.stats[0]));
+    const int head = w.head(of_item), query = w.base + w.query(of_item);
     load_pair(shared.q[stage], maps.q, head * kTile, query, pipe.full[stage]);
     load_pair(shared.dy[stage], maps.dy, head * kTile, query, pipe.full[stage]);
-    load_bytes(shared.stats[stage], stats + s.statistic(query, head) / 2, sizeof(shared.stats[0]), pipe.full[stage]);
+    load_bytes(shared.stats[stage], stats.of_pairs + s.statistic(query, head) / 2, sizeof(shared.stats[0]), pipe.full[stage]);
+  };
+  for (int n = 0;; ++n) {
+    const int item = min(atomicAdd(ticket, 1), items);
+    if (item == items) return shared.agenda.announce_end(n, items);
+    const Walk w = Walk::of<Segmented>(s, stats.ends, item);
+    const int ahead = min(w.total, Shared::kStages);
+    for (int i = 0; i < ahead; ++i) load_turn(w, i);
+    Barrier& landed = shared.agenda.announce(n, item, 4 * kTileBytes);
+    load_pair(shared.k, maps.k, w.kv_head * kTile, w.base + w.first_key, landed);
+    load_pair(shared.v, maps.v, w.kv_head * kTile, w.base + w.first_key, landed);
+    for (int i = ahead; i < w.total; ++i) load_turn(w, i);
   }
 }
 
 // Adds each turn's dq to the sums when the block's place in the order has come.
-__device__ void send_sums(Shared& shared, const HeadShape& s, const Sums& sums, const Walk& w) {
-  for (int turn = 0; turn < w.total; ++turn) {
-    const int64_t pair = s.statistic(w.base + w.query(turn), w.head(turn)) / kPair;
-    const int before = (w.query(turn) - w.first_key) / kPair;  // blocks of keys nearer to these queries
-    if (before > 0) wait_for_count(sums.added + pair, before);
-    for (int half = 0; half < 2; ++half) {
-      shared.dq_written[half].wait(static_cast<uint32_t>(turn) % 2);
-      FloatTile &to = sums.tiles[2 * pair + half], &from = shared.dq[half];
-      before > 0 ? add_floats(to.at, from.at, sizeof(FloatTile)) : store_bytes(&to, &from, sizeof(FloatTile));
-      commit_stores();
-      wait_stores_read();
-      shared.dq_sent[half].arrive();
+template <bool Segmented>
+__device__ void send_sums(Shared& shared, const HeadShape& s, const int* ends, const Sums& sums, int items) {
+  for (int n = 0, all = 0;; ++n) {
+    const int item = shared.agenda.read(n);
+    if (item == items) return;
+    const Walk w = Walk::of<Segmented>(s, ends, item);
+    shared.agenda.release(n);
+    for (int turn = 0; turn < w.total; ++turn, ++all) {
+      const int64_t pair = s.statistic(w.base + w.query(turn), w.head(turn)) / kPair;
+      const int before = (w.query(turn) - w.first_key) / kPair;  // blocks of keys nearer to these queries
+      if (before > 0) wait_for_count(sums.added + pair, before);
+      for (int half = 0; half < 2; ++half) {
+        shared.dq_written[half].wait(static_cast<uint32_t>(all) % 2);
+        FloatTile &to = sums.tiles[2 * pair + half], &from = shared.dq[half];
+        before > 0 ? add_floats(to.at, from.at, sizeof(FloatTile)) : store_bytes(&to, &from, sizeof(FloatTile));
+        commit_stores();
+        wait_stores_read();
+        shared.dq_sent[half].arrive();
+      }
+      wait_stores();
+      count_up(sums.added + pair);
     }
-    wait_stores();
-    count_up(sums.added + pair);
   }
 }
 
@@ -152,15 +164,20 @@ __device__ void multiply_slopes(Shared& shared, int half, int turn, Accumulator&
   multiply_columns(dq, shared.slopes[turn % kSlopes][0][half], shared.slopes[turn % kSlopes][1][half], shared.k);
 }
 
+// The turns of the block's n-th item, `begun` turns after its first.
 template <bool Segmented>
-__device__ void multiply_turns(Shared& shared, const HeadShape& s, const Walk& w, int mine, Places dk, Places dv) {
+__device__ void multiply_turns(Shared& shared, const HeadShape& s, const int* all_ends, const Walk& w, int mine, int n,
+                               int begun, Places dk, Places dv) {
   auto& pipe = shared.pipe;
   const int key = w.first_key + mine * kTile;  // of the sequence
+  const int row = key + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4;
+  const Ends<Segmented> ends(s, all_ends, key, row);
+  const float c = s.scale * kLog2E;
   const Tile &k = shared.k[mine], &v = shared.v[mine];
   Accumulator dk_sum = {}, dv_sum = {}, dq;
-  pipe.fixed.wait(0);
-  for (int turn = 0; turn < w.total; ++turn) {
-    const int stage = pipe.filled(turn), query = w.query(turn);
+  const int end = begun + w.total;
+  for (int turn = begun; turn < end; ++turn) {
+    const int stage = pipe.filled(turn), query = w.query(turn - begun);
     const PairStats* of_stage = shared.stats[stage];
     WideAccumulator scores, dp;
     Fragment weights[2], slopes[2];
@@ -170,7 +187,10 @@ __device__ void multiply_turns(Shared& shared, const HeadShape& s, const Walk& w
     pin(scores);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      key_weights<Segmented>(weights[half], scores + 32 * half, s, of_stage + 32 * half, key, query + kTile * half);
+      const int first = query + kTile * half;
+      key >= first || (Segmented && first + kTile > ends.earliest)
+          ? weigh<true>(weights[half], scores + 32 * half, c, of_stage + 32 * half, ends, row, first)
+          : weigh<false>(weights[half], scores + 32 * half, c, of_stage + 32 * half, ends, row, first);
       add_product(dv_sum, weights[half], shared.dy[stage][half]);
     }
     wgmma_wait<2>();
@@ -182,53 +202,60 @@ __device__ void multiply_turns(Shared& shared, const HeadShape& s, const Walk& w
       store_fragment(shared.slopes[turn % kSlopes][mine][half], slopes[half]);
     }
     publish_to_async();
-    if (turn > 0) shared.slopes_written[(turn - 1) % kSlopes].wait(static_cast<uint32_t>((turn - 1) / kSlopes) % 2);
+    if (turn > begun) shared.slopes_written[(turn - 1) % kSlopes].wait(static_cast<uint32_t>((turn - 1) / kSlopes) % 2);
     multiply_slopes(shared, mine, turn + kSlopes - 1, dq);  // of the turn before; nobody looks at the first
     wgmma_wait<1>();
     pin(dk_sum);
     pin(dv_sum);
-    pipe.release(stage);
+    pipe.release(turn);
     wgmma_wait<0>();
     pin(dq);
     __syncwarp();
     if (lane_id() == 0) shared.slopes_written[turn % kSlopes].arrive();
-    if (turn > 0) hand_over(shared, mine, turn - 1, dq);
+    if (turn > begun) hand_over(shared, mine, turn - 1, dq);
   }
-  const int last = w.total - 1;
-  shared.slopes_written[last % kSlopes].wait(static_cast<uint32_t>(last / kSlopes) % 2);
-  multiply_slopes(shared, mine, last, dq);
+  shared.slopes_written[(end - 1) % kSlopes].wait(static_cast<uint32_t>((end - 1) / kSlopes) % 2);
+  multiply_slopes(shared, mine, end - 1, dq);
   wgmma_wait<0>();
   pin(dq);
-  hand_over(shared, mine, last, dq);
+  shared.agenda.release(n);
+  hand_over(shared, mine, end - 1, dq);
   dk.store(w.base + key, w.kv_head * kTile, dk_sum, s.scale);
   dv.store(w.base + key, w.kv_head * kTile, dv_sum, 1);
 }
 
 template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
-    backward_kernel(const __grid_constant__ Maps maps, const HeadShape s, const PairStats* stats, const Sums sums, Places dk,
-                    Places dv) {
+    backward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int items, const Statistics stats, const Sums sums,
+                    Places dk, Places dv) {
   extern __shared__ std::byte memory[];
   auto& shared = tiles_of<Shared>(memory);
   if (threadIdx.x == 0) {
-    shared.ticket = atomicAdd(sums.ticket, 1);
+    shared.pipe.init();
+    shared.agenda.init(128 * kConsumers + 1);
     for (Barrier& written : shared.slopes_written) written.init(4 * kConsumers);
     for (int i = 0; i < 2; ++i) {
       shared.dq_written[i].init(4);
       shared.dq_sent[i].init(1);
     }
+    publish_barriers();
   }
-  shared.pipe.init();
-  const Walk walk = Walk::of<Segmented>(s, shared.ticket);
+  __syncthreads();
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-  if (warpgroup > 0) {
-    take_registers<232>();
-    multiply_turns<Segmented>(shared, s, walk, warpgroup - 1, dk, dv);
+  if (warpgroup == 0) {
+    give_registers<40>();
+    if (threadIdx.x == 0) copy_tiles<Segmented>(shared, maps, s, stats, items, sums.ticket);
+    if (threadIdx.x == 32) send_sums<Segmented>(shared, s, stats.ends, sums, items);
     return;
   }
-  give_registers<40>();
-  if (threadIdx.x == 0) copy_tiles(shared, maps, s, stats, walk);
-  if (threadIdx.x == 32) send_sums(shared, s, sums, walk);
+  take_registers<232>();
+  for (int n = 0, begun = 0;; ++n) {
+    const int item = shared.agenda.read(n);
+    if (item == items) return;
+    const Walk walk = Walk::of<Segmented>(s, stats.ends, item);
+    multiply_turns<Segmented>(shared, s, stats.ends, walk, warpgroup - 1, n, begun, dk, dv);
+    begun += walk.total;
+  }
 }
 
 }  // namespace
@@ -239,11 +266,12 @@ void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backw
   Sums sums{scratch.take<FloatTile>(items / kTile), scratch.take<int>(counters), nullptr};
   sums.ticket = sums.added + counters - 1;
   check(cudaMemsetAsync(sums.added, 0, static_cast<size_t>(counters) * sizeof(int), scratch.stream()), "cudaMemsetAsync");
-  const PairStats* stats = gather_statistics(scratch, s, b);
+  const Statistics stats = gather_statistics(scratch, s, b);
   const Maps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(b.dout.y)};
-  const auto blocks = static_cast<unsigned>(b.in.q.rows() / kPair * s.kv_heads);
-  launch_tiles<Shared>(scratch, b.in.segment_start ? backward_kernel<true> : backward_kernel<false>, dim3(blocks), maps, s,
-                       stats, sums, places(b.din.k), places(b.din.v));
+  const auto blocks = static_cast<int>(b.in.q.rows() / kPair * s.kv_heads);
+  launch_tiles<Shared>(scratch, b.in.segment_start ? backward_kernel<true> : backward_kernel<false>,
+                       staying_blocks(scratch.context(), blocks), maps, s, blocks, stats, sums, places(b.din.k),
+                       places(b.din.v));
   if (b.din.q) round_sums(scratch, s, sums, b.din.q);
   check_launch("attention' of 64-wide heads");
 }

@@ -1,6 +1,6 @@
 // Causal attention over heads of 64 in bf16 on Hopper's tensor cores: y = softmax(scale·qkᵀ)·v with running maxima. A warpgroup
-// owns 64 queries; keys and values stream through shared memory 128 at a time, and the scores of the next are multiplied while
-// the weights of one are computed.
+// owns 64 queries; keys and values stream through shared memory 128 at a time, and the weights of the next are computed while
+// the values of one are added. Keys before the first document of a block's queries are never visited.
 #include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/sm90/attention_shape.cuh"
@@ -13,9 +13,10 @@ using namespace sm90;
 constexpr float kLog2E = 1.4426950408889634f;
 
 struct Shared {
-  static constexpr int kStages = 4;
-  Tile q[2], k[kStages][2], v[kStages][2];
+  static constexpr int kStages = 4, kPlaces = 2;
+  Tile q[kPlaces][2], k[kStages][2], v[kStages][2];
   Pipe<kStages> pipe;
+  Agenda<kPlaces> agenda;
 };
 struct Maps {
   CUtensorMap q, k, v;
@@ -35,16 +36,24 @@ __device__ inline float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
+// Where the documents begin of a thread's two rows and of the tile's last, the latest of all.
+template <bool Segmented>
+struct Starts {
+  int first[2] = {0, 0}, latest = 0;
+  __device__ Starts(const HeadShape& s, int query, int row) {
+    if constexpr (Segmented) first[0] = s.start[row], first[1] = s.start[row + 8], latest = s.start[query + kTile - 1];
+  }
+};
+
 // Scores of keys that a query does not see become −∞.
 template <bool Segmented>
-__device__ void hide(WideAccumulator& scores, const HeadShape& s, int query, int key) {
-  if (key + kPair <= query && !(Segmented && s.start[query + kTile - 1] > key)) return;
-  const int lane = lane_id(), row = query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-  const int first[2] = {Segmented ? s.start[row] : 0, Segmented ? s.start[row + 8] : 0};
+__device__ void hide(WideAccumulator& scores, const Starts<Segmented>& starts, int query, int row, int key) {
+  if (key + kPair <= query && !(Segmented && starts.latest > key)) return;
+  const int lane = lane_id();
 #pragma unroll
   for (int i = 0; i < 64; ++i) {
     const int of_key = key + 8 * (i / 4) + 2 * (lane % 4) + i % 2, b = i / 2 % 2;
-    if (of_key > row + 8 * b || (Segmented && of_key < first[b])) scores[i] = -INFINITY;
+    if (of_key > row + 8 * b || (Segmented && of_key < starts.first[b])) scores[i] = -INFINITY;
   }
 }
 
@@ -75,82 +84,145 @@ __device__ inline void weigh(Fragment (&to)[2], const WideAccumulator& scores, R
   for (int b = 0; b < 2; ++b) rows.total[b] = rows.total[b] * shrink[b] + (total[2 * b] + total[2 * b + 1]);
 }
 
-template <bool Segmented>
-__global__ void __launch_bounds__(kBlockThreads, 1)
-    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, bf16* y, float* lse) {
-  extern __shared__ std::byte memory[];
-  auto& shared = tiles_of<Shared>(memory);
-  auto& pipe = shared.pipe;
-  pipe.init();
-  const int sequence = static_cast<int>(blockIdx.x) / s.heads, head = static_cast<int>(blockIdx.x) % s.heads;
-  const int kv_head = head / (s.heads / s.kv_heads), base = sequence * s.length;
-  const int first_query = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kPair;  // the longest first
-  const int first_key = Segmented ? s.start[first_query] / kPair * kPair : 0, pairs = (first_query - first_key) / kPair + 1;
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-  if (warpgroup == 0) {
-    give_registers<24>();
-    if (threadIdx.x != 0) return;
-    pipe.fixed.expect(2 * kTileBytes);
-    load_pair(shared.q, maps.q, head * kTile, base + first_query, pipe.fixed);
-    for (int turn = 0; turn < pairs; ++turn) {
-      const int stage = pipe.to_fill(turn, 4 * kTileBytes), key = base + first_key + turn * kPair;
-      load_pair(shared.k[stage], maps.k, kv_head * kTile, key, pipe.full[stage]);
-      load_pair(shared.v[stage], maps.v, kv_head * kTile, key, pipe.full[stage]);
-    }
-    return;
+// Queries of one head. The last come first: of a sequence they see the most keys.
+struct Task {
+  int base, head, first_query;
+  __device__ Task(const HeadShape& s, int all_rows, int item) {
+    const int columns = all_rows / s.length * s.heads;
+    base = item % columns / s.heads * s.length;
+    head = item % s.heads;
+    first_query = (s.length / kPair - 1 - item / columns) * kPair;
   }
-  take_registers<240>();
-  const int query = first_query + (warpgroup - 1) * kTile;
+};
+// The keys that they see, in pairs of tiles.
+struct Keys {
+  int first, pairs;
+  template <bool Segmented>
+  __device__ static Keys of(const HeadShape& s, int first_query) {
+    const int first = Segmented ? s.start[first_query] / kPair * kPair : 0;
+    return {first, (first_query - first) / kPair + 1};
+  }
+};
+
+template <bool Segmented>
+__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, int all_rows, int* counter) {
+  const int items = all_rows / kPair * s.heads;
+  for (int n = 0, turn = 0;; ++n) {
+    const int item = min(atomicAdd(counter, 1), items);
+    if (item == items) return shared.agenda.announce_end(n, items);
+    const Task t(s, all_rows, item);
+    const Keys keys = Keys::of<Segmented>(s, t.first_query);
+    const int kv_head = t.head / (s.heads / s.kv_heads);
+    Barrier& landed = shared.agenda.announce(n, item, 2 * kTileBytes);
+    load_pair(shared.q[n % Shared::kPlaces], maps.q, t.head * kTile, t.base + t.first_query, landed);
+    for (int i = 0; i < keys.pairs; ++i, ++turn) {
+      const int stage = shared.pipe.to_fill(turn, 4 * kTileBytes), key = t.base + keys.first + i * kPair;
+      load_pair(shared.k[stage], maps.k, kv_head * kTile, key, shared.pipe.full[stage]);
+      load_pair(shared.v[stage], maps.v, kv_head * kTile, key, shared.pipe.full[stage]);
+    }
+  }
+}
+
+// A warpgroup's 64 queries over all their keys; `begun` turns were taken before. Gives the turns taken after.
+template <bool Segmented>
+__device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int query, int begun, Accumulator& sum, Rows& rows) {
+  auto& pipe = shared.pipe;
   const float c = s.scale * kLog2E;
-  const Tile& q = shared.q[warpgroup - 1];
-  WideAccumulator even, odd;
-  Accumulator sum = {};
-  Rows rows;
-  // `scores` are done when a turn begins; those of the next are when it ends, and its values are being added.
-  const auto take = [&]<bool Last>(WideAccumulator& scores, WideAccumulator& next, int turn) {
-    if constexpr (!Last) multiply_rows(next, q, shared.k[pipe.filled(turn + 1)]);
-    Fragment weights[2];
-    float shrink[2];
-    hide<Segmented>(scores, s, query, first_key + turn * kPair);
+  const Keys keys = Keys::of<Segmented>(s, query / kPair * kPair);
+  const int own_row = query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4;
+  const Starts<Segmented> starts(s, query, own_row);
+  WideAccumulator scores;
+  Fragment even[2], odd[2];
+  float shrink[2];
+  const auto score = [&](Fragment(&weights)[2], int turn) {
+    hide(scores, starts, query, own_row, keys.first + turn * kPair);
     weigh(weights, scores, rows, c, shrink);
-    wgmma_wait<Last ? 0 : 1>();  // the values of the turn before
+  };
+  const auto add_values = [&](const Fragment(&weights)[2], int turn) {
+    add_product(sum, weights[0], shared.v[(begun + turn) % Shared::kStages][0]);
+    add_product(sum, weights[1], shared.v[(begun + turn) % Shared::kStages][1]);
+  };
+  const auto shrink_sums = [&](int turn) {  // when the values of a turn have been added
+    wgmma_wait<0>();
     pin(sum);
-    if (turn > 0) pipe.release((turn - 1) % Shared::kStages);
+    pipe.release(begun + turn);
 #pragma unroll
     for (int i = 0; i < 32; ++i) sum[i] *= shrink[i / 2 % 2];
-    add_product(sum, weights[0], shared.v[turn % Shared::kStages][0]);
-    add_product(sum, weights[1], shared.v[turn % Shared::kStages][1]);
-    if constexpr (!Last) {
-      wgmma_wait<2>();
-      pin(next);
-    }
   };
-  pipe.fixed.wait(0);
-  multiply_rows(even, q, shared.k[pipe.filled(0)]);
+  // The weights of the next turn are computed while the values of one are added.
+  const auto take = [&](const Fragment(&weights)[2], Fragment(&next)[2], int turn) {
+    multiply_rows(scores, q, shared.k[pipe.filled(begun + turn + 1)]);
+    add_values(weights, turn);
+    wgmma_wait<2>();
+    pin(scores);
+    score(next, turn + 1);
+    shrink_sums(turn);
+  };
+  multiply_rows(scores, q, shared.k[pipe.filled(begun)]);
   wgmma_wait<0>();
-  pin(even);
+  pin(scores);
+  score(even, 0);
   int turn = 0;
-  for (; turn + 2 < pairs; turn += 2) {
-    take.template operator()<false>(even, odd, turn);
-    take.template operator()<false>(odd, even, turn + 1);
+  for (; turn + 2 < keys.pairs; turn += 2) {
+    take(even, odd, turn);
+    take(odd, even, turn + 1);
   }
-  if (turn + 1 < pairs) {
-    take.template operator()<false>(even, odd, turn);
-    take.template operator()<true>(odd, even, turn + 1);
+  if (turn + 1 < keys.pairs) {
+    take(even, odd, turn);
+    add_values(odd, turn + 1);
   } else {
-    take.template operator()<true>(even, odd, turn);
+    add_values(even, turn);
   }
   wgmma_wait<0>();
   pin(sum);
-  const int lane = lane_id(), row = base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+  pipe.release(begun + keys.pairs - 1);
+  return begun + keys.pairs;
+}
+
+__device__ inline void store_rows(const HeadShape& s, const Task& t, int query, const Accumulator& sum, const Rows& rows,
+                                  bf16* y, float* lse) {
+  const int lane = lane_id(), row = t.base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int b = 0; b < 2; ++b) {
     const float total = quad_sum(rows.total[b]), factor = 1.0f / total;
-    if (lane % 4 == 0) lse[s.statistic(row + 8 * b, head)] = rows.top[b] * s.scale + logf(total);
-    bf16* to = y + (int64_t{row + 8 * b} * s.heads + head) * kTile + 2 * (lane % 4);
+    if (lane % 4 == 0) lse[s.statistic(row + 8 * b, t.head)] = rows.top[b] * s.scale + logf(total);
+    bf16* to = y + (int64_t{row + 8 * b} * s.heads + t.head) * kTile + 2 * (lane % 4);
 #pragma unroll
     for (int j = 0; j < 8; ++j)
       *reinterpret_cast<uint32_t*>(to + 8 * j) = pack(sum[4 * j + 2 * b] * factor, sum[4 * j + 2 * b + 1] * factor);
+  }
+}
+
+template <bool Segmented>
+__global__ void __launch_bounds__(kBlockThreads, 1)
+    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int all_rows, int* counter, bf16* y, float* lse) {
+  extern __shared__ std::byte memory[];
+  auto& shared = tiles_of<Shared>(memory);
+  if (threadIdx.x == 0) {
+    shared.pipe.init();
+    shared.agenda.init(128 * kConsumers);
+    publish_barriers();
+  }
+  __syncthreads();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (warpgroup == 0) {
+    give_registers<24>();
+    if (threadIdx.x == 0) copy_tiles<Segmented>(shared, maps, s, all_rows, counter);
+    return;
+  }
+  take_registers<240>();
+  const int items = all_rows / kPair * s.heads;
+  for (int n = 0, begun = 0;; ++n) {
+    const int item = shared.agenda.read(n);
+    if (item == items) return;
+    Accumulator sum = {};
+    Rows rows;
+    const int own = (warpgroup - 1) * kTile;
+    begun = attend<Segmented>(shared, s, shared.q[n % Shared::kPlaces][warpgroup - 1],
+                              Task(s, all_rows, item).first_query + own, begun, sum, rows);
+    const Task t(s, all_rows, shared.agenda.again(n));  // not kept: the loop over keys needs every register
+    shared.agenda.release(n);
+    store_rows(s, t, t.first_query + own, sum, rows, y, lse);
   }
 }
 
@@ -159,8 +231,11 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
   const HeadShape s = head_shape(op, f.in);
   const Maps maps{tile_map(f.in.q), tile_map(f.in.k), tile_map(f.in.v)};
-  const dim3 grid(static_cast<unsigned>(f.in.q.rows() / s.length * s.heads), static_cast<unsigned>(s.length / kPair));
-  launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>, grid, maps, s,
+  const auto rows = static_cast<int>(f.in.q.rows());
+  int* counter = scratch.take<int>(1);
+  check(cudaMemsetAsync(counter, 0, sizeof(int), scratch.stream()), "cudaMemsetAsync");
+  launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>,
+                       staying_blocks(scratch.context(), rows / kPair * s.heads), maps, s, rows, counter,
                        pointer<bf16>(f.out.y), pointer<float>(f.saved.lse));
   check_launch("attention of 64-wide heads");
 }

@@ -1,6 +1,8 @@
 // What the kernels of sm90/ share: where rows and statistics of heads lie, and the maps that copy tiles of them.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/attention.h"
 #include "ops/cuda/context.h"
 #include "ops/cuda/sm90/warpgroup.cuh"
@@ -23,19 +25,15 @@ struct HeadShape {
 inline constexpr int kConsumers = 2, kBlockThreads = 128 * (kConsumers + 1);
 inline constexpr int kPair = 2 * sm90::kTile;  // rows that a block owns, and rows that a turn takes
 
+// Tiles of the other side in stages, turn after turn through all that a block does.
 template <int kStages>
 struct Pipe {
-  sm90::Barrier fixed, full[kStages], empty[kStages];
+  sm90::Barrier full[kStages], empty[kStages];
   __device__ void init() {
-    if (threadIdx.x == 0) {
-      fixed.init(1);
-      for (int s = 0; s < kStages; ++s) {
-        full[s].init(1);
-        empty[s].init(128 * kConsumers);
-      }
-      sm90::publish_barriers();
+    for (int s = 0; s < kStages; ++s) {
+      full[s].init(1);
+      empty[s].init(128 * kConsumers);
     }
-    __syncthreads();
   }
   __device__ int to_fill(int turn, uint32_t bytes) {
     const int stage = turn % kStages;
@@ -48,7 +46,43 @@ struct Pipe {
     return turn % kStages;
   }
   // Every thread for itself: lanes read statistics, and ptxas drops a __syncwarp that would let one speak for the others.
-  __device__ void release(int stage) { empty[stage].arrive(); }
+  __device__ void release(int turn) { empty[turn % kStages].arrive(); }
+};
+
+// What a block does next, in places that the copying thread fills ahead of the others. Blocks stay and take one item after the
+// other from a counter in global memory, so that the end of one and the beginning of the next overlap.
+template <int kPlaces>
+struct Agenda {
+  sm90::Barrier full[kPlaces], empty[kPlaces];
+  int item[kPlaces];
+  __device__ void init(uint32_t readers) {
+    for (int p = 0; p < kPlaces; ++p) {
+      full[p].init(1);
+      empty[p].init(readers);
+    }
+  }
+  // The block's n-th item, told to the others when the `bytes` of its tiles have landed at the barrier that is returned.
+  __device__ sm90::Barrier& announce(int n, int what, uint32_t bytes) {
+    write(n, what);
+    full[n % kPlaces].expect(bytes);
+    return full[n % kPlaces];
+  }
+  __device__ void announce_end(int n, int items) {
+    write(n, items);
+    full[n % kPlaces].arrive();
+  }
+  __device__ int read(int n) {
+    full[n % kPlaces].wait(static_cast<uint32_t>(n / kPlaces) % 2);
+    return item[n % kPlaces];
+  }
+  __device__ int again(int n) const { return *const_cast<const volatile int*>(&item[n % kPlaces]); }  // before its release
+  __device__ void release(int n) { empty[n % kPlaces].arrive(); }
+
+ private:
+  __device__ void write(int n, int what) {
+    if (n >= kPlaces) empty[n % kPlaces].wait(static_cast<uint32_t>(n / kPlaces - 1) % 2);
+    item[n % kPlaces] = what;
+  }
 };
 
 __device__ inline void load_pair(sm90::Tile (&to)[2], const CUtensorMap& map, int column, int row, sm90::Barrier& landed) {
@@ -72,6 +106,10 @@ void launch_tiles(Scratch& scratch, Kernel* kernel, dim3 grid, const Args&... ar
   static_assert(kBytes <= 232448, "more than a block may have");
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), "cudaFuncSetAttribute");
   kernel<<<grid, kBlockThreads, kBytes, scratch.stream()>>>(args...);
+}
+// Blocks that stay: one a processor, or one an item.
+inline dim3 staying_blocks(const Context& context, int items) {
+  return dim3(static_cast<unsigned>(std::min(items, context.processors())));
 }
 
 }  // namespace fairway::cuda

@@ -31,6 +31,26 @@ __global__ void gather_kernel(Split split, unsigned items, const bf16* y, const 
   }
 }
 
+// The first row behind `row` whose document begins behind it.
+__global__ void find_ends(int rows, const int32_t* start, int* ends) {
+  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (row >= rows) return;
+  int low = row + 1, high = rows;
+  for (int reach = 1; low < high && reach < rows; reach *= 2) {  // documents are short: look near by first
+    const int place = min(row + reach, rows - 1);
+    if (start[place] > row) {
+      high = min(high, place);
+      break;
+    }
+    low = place + 1;
+  }
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    start[middle] > row ? high = middle : low = middle + 1;
+  }
+  ends[row] = low;
+}
+
 // Eight lanes a row of a tile.
 __global__ void round_kernel(Split split, unsigned lines, const float* sums, float factor, Places dq) {
   const unsigned lane = threadIdx.x % kPieces;
@@ -49,13 +69,16 @@ __global__ void round_kernel(Split split, unsigned lines, const float* sums, flo
 
 }  // namespace
 
-const PairStats* gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b) {
+Statistics gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b) {
   const int64_t items = b.in.q.rows() * s.heads;
+  int* ends = s.start != nullptr ? scratch.take<int>(s.length) : nullptr;
+  if (ends != nullptr)
+    find_ends<<<(s.length + kThreads - 1) / kThreads, kThreads, 0, scratch.stream()>>>(s.length, s.start, ends);
   auto* stats = scratch.take<float>(2 * items);
   gather_kernel<<<blocks_for(scratch.context(), items, kThreads / 8), kThreads, 0, scratch.stream()>>>(
       {Divisor(s.heads), Divisor(s.length)}, static_cast<unsigned>(items), pointer<bf16>(b.out.y), pointer<bf16>(b.dout.y),
       pointer<float>(b.saved.lse), stats);
-  return reinterpret_cast<const PairStats*>(stats);
+  return {reinterpret_cast<const PairStats*>(stats), ends};
 }
 
 void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq) {

@@ -13,8 +13,11 @@ inline constexpr float kLog2E = 1.4426950408889634f;
 struct alignas(16) PairStats {
   float lse[2], along[2];
 };
-// (B, H, T/2), in scratch memory.
-const PairStats* gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b);
+struct Statistics {           // in scratch memory
+  const PairStats* of_pairs;  // (B, H, T/2)
+  const int* ends;            // (T) of packed documents: where each row's ends; else null
+};
+Statistics gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b);
 
 // Rows of a gradient, all heads beside each other.
 struct Places {
