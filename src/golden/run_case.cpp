@@ -109,6 +109,7 @@ CaseResult compare_once(const Safetensors& file, Executor& executor) {
   const CaseInputs inputs(recipe, tokens, targets);
   Tape tape;
   const ModelOutputs outputs = build_model(tape, recipe, params, inputs.model, stage);
+  if (file.has("logits")) tape.keep(outputs.logits);
   const Var gradient = tape.input("loss gradient", inputs.model.loss_gradient);
   const std::unique_ptr<Session> session = executor.open(std::move(tape).finish(outputs.loss, gradient));
   session->run(StateWatcher(file, result));

@@ -10,6 +10,8 @@ struct SoftcapCrossEntropy {
   static constexpr std::string_view name = "softcap_cross_entropy";
   static constexpr bool differentiable = true;
   double cap = 30;
+  bool logits_wanted =
+      true;  // false: nobody but its own backward reads saved.logits, whose content is then the backend's business
   template <class T>
   struct InOf {
     T x;        // (M, D)

@@ -14,6 +14,32 @@ bool is(const Call& call) {
   return std::holds_alternative<Op>(call.op);
 }
 
+// What is kept for whoever reads it besides the backward pass of the call that makes it.
+std::set<int32_t> read_by_others(const Program& program) {
+  std::set<int32_t> ids(program.kept.begin(), program.kept.end());
+  for (const Call& call : program.calls) ids.insert(call.in.begin(), call.in.end());
+  return ids;
+}
+
+// A head whose logits nobody else reads may keep what its gradient wants instead, and nothing where there is none. Whoever
+// looked on would be told something else, so nobody is.
+void keep_no_logits(Program& program) {
+  const std::set<int32_t> read = read_by_others(program);
+  std::set<int32_t> unread, differentiated;
+  for (const Call& call : program.calls)
+    if (call.backward) differentiated.insert(call.saved.begin(), call.saved.end());
+  for (Call& call : program.calls) {
+    auto* head = std::get_if<SoftcapCrossEntropy>(&call.op);
+    if (head == nullptr) continue;
+    const auto saved = places_by_name<SoftcapCrossEntropy::SavedOf>(call.saved);
+    if (read.contains(saved.logits)) continue;
+    head->logits_wanted = false;
+    unread.insert(saved.logits);
+    if (!differentiated.contains(saved.logits)) saved.logits = kNoValue;
+  }
+  std::erase_if(program.observed, [&](const ObservePoint& point) { return unread.contains(point.value); });
+}
+
 // In bf16 an MLP keeps signs in place of act_grad, and nothing where nobody takes its gradient.
 void keep_signs(Program& program) {
   std::set<int32_t> wanted(program.kept.begin(), program.kept.end());
@@ -165,7 +191,8 @@ class SideBySide {
 size_t workspace_bytes(const Program& program, const Call& call) {
   const auto bytes = [&](int32_t id) { return program.values[static_cast<size_t>(id)].spec.bytes(); };
   if (is<Mlp>(call) && call.backward) return bytes(by_name<Mlp::SavedOf>(call.saved).post);
-  if (is<SoftcapCrossEntropy>(call) && call.backward) return bytes(by_name<SoftcapCrossEntropy::SavedOf>(call.saved).logits);
+  if (const auto* head = std::get_if<SoftcapCrossEntropy>(&call.op); head != nullptr && call.backward && head->logits_wanted)
+    return bytes(by_name<SoftcapCrossEntropy::SavedOf>(call.saved).logits);
   if (is<NewtonSchulz>(call))
     return call.workspace_bytes / sizeof(float) *
            size_of(program.values[static_cast<size_t>(by_name<NewtonSchulz::InOf>(call.in).u)].spec.dtype);
@@ -180,6 +207,7 @@ Lowered lower(const Program& program, Backend backend) {
   if (backend == Backend::cuda) {
     Typing(p).assign();
     keep_signs(p);
+    keep_no_logits(p);
     for (size_t i = 0; i < p.calls.size(); ++i) {
       const Arguments declared = arguments_of(p.calls[i].op);
       for (size_t k = 0; k < p.calls[i].in.size(); ++k) {

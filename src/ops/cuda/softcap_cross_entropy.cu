@@ -1,8 +1,10 @@
 // Tied head with softcap and cross-entropy. The product leaves logits in the tensors' type and nothing wider is stored: in
 // float their place then holds z = cap·tanh(ℓ/cap), as the op promises; in bf16 it keeps ℓ, since z would be rounded a second
-// time. Sums and exponentials are float. A warp takes a row.
+// time. Sums and exponentials are float. A warp takes a row. On Hopper a head whose logits nobody reads goes through
+// head_fused.h.
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
+#include "ops/cuda/head_fused.h"
 #include "ops/cuda/scaled_weights.h"
 
 namespace fairway::cuda {
@@ -97,12 +99,17 @@ __global__ void logit_gradients(Head h, Source<T> logits, const int32_t* targets
 void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& f) {
   Scratch scratch(f.queue);
   const Head h{f.in.x.rows(), f.in.table.dim(0), static_cast<float>(op.cap)};
-  multiply(scratch, ProductLayout::nt, f.in.x, f.in.table, f.saved.logits);
-  with_type(f.in.x, vectors(f, h.vocab), [&]<class T, int V>() {
-    head_forward<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
-        h, pointer<T>(f.saved.logits), pointer<int32_t>(f.in.targets), sink<float>(f.saved.lse), sink<float>(f.out.nll));
-  });
-  check_launch("softcap_cross_entropy");
+  if (suits_fused_head(scratch.context(), op, f.in)) {
+    fused_head_forward(scratch, op, f);
+  } else {
+    const Tensor logits = f.saved.logits ? f.saved.logits : scratch_tensor(scratch, {h.rows, h.vocab}, f.in.x.spec.dtype);
+    multiply(scratch, ProductLayout::nt, f.in.x, f.in.table, logits);
+    with_type(f.in.x, vectors(f, h.vocab), [&]<class T, int V>() {
+      head_forward<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
+          h, pointer<T>(logits), pointer<int32_t>(f.in.targets), sink<float>(f.saved.lse), sink<float>(f.out.nll));
+    });
+    check_launch("softcap_cross_entropy");
+  }
   mean<<<1, 1024, 0, scratch.stream()>>>(h.rows, pointer<float>(f.out.nll), sink<float>(f.out.loss));
   check_launch("mean");
 }
@@ -110,8 +117,9 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
 void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>& b) {
   Scratch scratch(b.queue);
   const Head h{b.in.x.rows(), b.in.table.dim(0), static_cast<float>(op.cap)};
-  Tensor dlogits = b.saved.logits;
-  dlogits.data = b.workspace.data;
+  if (suits_fused_head(scratch.context(), op, b.in)) return fused_head_backward(scratch, b);
+  Tensor dlogits = b.saved.logits;  // in their place where nobody else reads them
+  if (op.logits_wanted) dlogits.data = b.workspace.data;
   with_type(b.in.x, vectors(b, h.vocab), [&]<class T, int V>() {
     logit_gradients<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
         h, source<T>(b.saved.logits), pointer<int32_t>(b.in.targets), source<float>(b.saved.lse), source<float>(b.dout.loss),
