@@ -12,12 +12,13 @@
 #include "bench/step_bench.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
+#include "train/loader_settings.h"
 
 namespace fairway::app {
 namespace {
 
 struct StepFlags {
-  std::string recipe = "demo";
+  std::string recipe = "demo", data;
   std::vector<std::string> overrides;
   int64_t tokens = 0;
   double seconds = 6;
@@ -36,8 +37,19 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
   Queue check_queue(machine.queue.pool().threads());
   const auto truth = make_executor(on_device ? Backend::cpu : Backend::ref, check_queue);
   const double peak = on_device ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
+  std::optional<data::ShardSet> shards;
+  std::optional<data::Loader> loader;
+  bench::NextBatch next;
+  if (!flags.data.empty()) {
+    shards.emplace(data::ShardSet::open_train(flags.data));
+    loader.emplace(*shards, sampler_options(recipe), loader_options(recipe));
+    next = [&] {
+      const data::Batch& batch = loader->next();
+      return MicroBatch{batch.tokens, batch.targets, batch.segment_start};
+    };
+  }
   const bench::StepBench b =
-      bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool());
+      bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool(), next);
   const Peaks peaks{peak, peak_bytes_of(*machine.executor)};
   const auto ops = parse_json<nlohmann::ordered_json>(op_table_json(b.ops, peaks), "the table of ops");
   const std::string table = print_op_table(b.ops, b.passes.median, peaks);
@@ -148,6 +160,7 @@ void add_bench(CLI::App& program) {
                                [flags](const CommonFlags& common) { return bench_step(common, *flags); });
   step->add_option("--recipe", flags->recipe, "a built-in recipe or a TOML file")->capture_default_str();
   step->add_option("--set", flags->overrides, "key=value, replaces a key of the recipe")->take_all();
+  step->add_option("--data", flags->data, "folder of shards whose text the steps read (default: random tokens)");
   step->add_option("--tokens", flags->tokens, "tokens per step (default: two sequences)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(number_between(0.1, 600));

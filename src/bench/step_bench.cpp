@@ -1,6 +1,7 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -12,15 +13,23 @@ namespace {
 
 constexpr double kTolerance = 1e-9;  // normalised squared error of float32 results, accumulated in another order
 
-// Random tokens in memory of its own.
+// Random tokens in memory of its own. Packed documents have lengths as web pages do: log-normal around a few hundred tokens,
+// cut where the recipe cuts them, so that they begin anywhere in a kernel's tiles.
 struct RandomBatch {
   RandomBatch(const Recipe& recipe, const Geometry& geometry)
       : tokens(static_cast<size_t>(geometry.tokens)), targets(tokens.size()), starts(tokens.size(), 0) {
     Rng rng(7);
-    for (size_t i = 0; i < tokens.size(); ++i) {
+    size_t end = 0, left = 0;
+    for (size_t i = 0, start = 0; i < tokens.size(); ++i) {
       tokens[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
       targets[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
-      starts[i] = static_cast<int32_t>(i / 512 * 512);  // packed documents of 512 tokens
+      if (i == end) {
+        if (left == 0) left = static_cast<size_t>(std::exp(6 + rng.normal())) + 1;
+        start = i;
+        end = i + std::min(left, static_cast<size_t>(recipe.data.max_segment));
+        left -= end - i;
+      }
+      starts[i] = static_cast<int32_t>(start);
     }
   }
   MicroBatch view() {
@@ -61,7 +70,7 @@ CompareResult compare_recipe(const Recipe& recipe, ModelStage stage, Executor& t
 }
 
 StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,
-                     ThreadPool& pool) {
+                     ThreadPool& pool, const NextBatch& next) {
   const CompareResult checked = compare_recipe(small_recipe(recipe, 1, 33), stage, truth, executor, kTolerance, pool);
   if (checked.first) {
     throw WorkError("the backend differs from the reference: " + checked.first->op + " of " + checked.first->label +
@@ -70,14 +79,15 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   const Geometry geometry = micro_batch_geometry(recipe);
   Trainer trainer(recipe, geometry, executor);
   trainer.initialize(1, pool);
-  RandomBatch batch(recipe, geometry);
+  RandomBatch random(recipe, geometry);
+  const NextBatch take = next ? next : [&] { return random.view(); };
   StepBench result{.checked = checked.worst};
   result.tokens = static_cast<double>(recipe.train.batch_tokens);
   result.flops = result.tokens * flops_per_token(recipe.model, recipe.data.seq_len, stage.looped);
   int64_t step = 0;
-  result.step =
-      measure([&] { trainer.step([&] { return batch.view(); }, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
-  trainer.load(batch.view(), 1);
+  result.step = measure([&] { trainer.step(take, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
+  const MicroBatch batch = take();
+  trainer.load(batch, 1);
   const auto passes = [&] {
     trainer.session(stage).run();
     executor.wait();
@@ -85,11 +95,14 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   result.passes = measure(passes, seconds / 4);
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
   result.ops = op_table(executor, trainer.session(stage), repeats);
-  EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor);
-  initialize(scored.params(), recipe.model, 1, pool);
-  const MicroBatch view = batch.view();
-  std::copy_n(view.tokens.as<int32_t>(), scored.tokens().size(), scored.tokens().begin());
-  std::copy_n(view.targets.as<int32_t>(), scored.targets().size(), scored.targets().begin());
+  const auto weights = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
+  initialize(*weights, recipe.model, 1, pool);
+  EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor, weights,
+                   {.segments = packs_documents(recipe), .losses_only = true});
+  std::copy_n(batch.tokens.as<int32_t>(), scored.tokens().size(), scored.tokens().begin());
+  std::copy_n(batch.targets.as<int32_t>(), scored.targets().size(), scored.targets().begin());
+  if (packs_documents(recipe))
+    std::copy_n(batch.segment_start.as<int32_t>(), scored.segment_start().size(), scored.segment_start().begin());
   result.losses = measure([&] { scored.run_losses(); }, seconds / 4);
   return result;
 }

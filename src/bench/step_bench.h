@@ -1,6 +1,7 @@
 // A whole training step of a recipe: checked against the reference backend, timed, and split by op.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,10 @@ struct StepBench {
   std::vector<OpLine> ops;  // of the passes, largest first
 };
 
+using NextBatch = std::function<MicroBatch()>;
+
+// `next` gives the batches of the steps; empty: random tokens in documents of random lengths.
 StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,
-                     ThreadPool& pool);
+                     ThreadPool& pool, const NextBatch& next = {});
 
 }  // namespace fairway::bench

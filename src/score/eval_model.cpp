@@ -43,7 +43,7 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   }
   Tape tape;
   outputs_ = build_model(tape, recipe, *params_, inputs_, stage);
-  tape.keep(outputs_.logits);
+  options.losses_only ? void(outputs_.logits = {}) : tape.keep(outputs_.logits);
   if (outputs_.lse) tape.keep(outputs_.lse);
   session_ = executor.open(std::move(tape).finish());
 }

@@ -15,9 +15,10 @@ namespace fairway {
 void load_weights(const ParamStore& params, const Safetensors& file);
 
 struct EvalOptions {
-  int64_t head_rows = 0;  // N: the head runs on so many rows of the batch, named in head_rows(); 0: on all of them
-  bool segments = false;  // attention begins at segment_start()
-  bool raw_head = false;  // logits() are those before the softcap; there is no nll
+  int64_t head_rows = 0;     // N: the head runs on so many rows of the batch, named in head_rows(); 0: on all of them
+  bool segments = false;     // attention begins at segment_start()
+  bool raw_head = false;     // logits() are those before the softcap; there is no nll
+  bool losses_only = false;  // there are no logits()
 };
 
 class EvalModel {
