@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "golden/case_file.h"
-#include "ops/attn_gate.h"
+#include "ops/head_output.h"
 #include "ops/newton_schulz.h"
 
 namespace fairway::golden {
@@ -55,7 +55,7 @@ void read_gates(Metadata& meta, const Safetensors& file, const std::string& pref
   m.attn_gate = has(ParamId::attn_gate) ? AttnGateKind::sparse : AttnGateKind::none;
   m.smear_bos_mask = meta.flag("SMEAR_BOS_MASK");
   if (m.smear == SmearKind::input || m.attn_gate == AttnGateKind::sparse) meta.require("GATE_WINDOW", kGateInputs);
-  if (m.attn_gate == AttnGateKind::sparse) meta.require("ATTN_GATE_SCALE", AttnGate::kScale);
+  if (m.attn_gate == AttnGateKind::sparse) meta.require("ATTN_GATE_SCALE", HeadOutput::kGateScale);
 }
 
 NewtonSchulzSet newton_schulz(Metadata& meta, const std::string& name) {

@@ -8,7 +8,6 @@
 #include "ops/add.h"
 #include "ops/attention.h"
 #include "ops/attention_cached.h"
-#include "ops/attn_gate.h"
 #include "ops/cholesky_inverse.h"
 #include "ops/clip_coefficient.h"
 #include "ops/draw_tokens.h"
@@ -16,6 +15,7 @@
 #include "ops/fake_quant.h"
 #include "ops/fill.h"
 #include "ops/gptq_block.h"
+#include "ops/head_output.h"
 #include "ops/hessian_accumulate.h"
 #include "ops/lane_merge.h"
 #include "ops/lane_mix.h"
@@ -36,7 +36,6 @@
 #include "ops/softcap_cross_entropy.h"
 #include "ops/sum_squares.h"
 #include "ops/value_mix.h"
-#include "ops/xsa.h"
 
 namespace fairway {
 

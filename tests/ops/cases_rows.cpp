@@ -106,19 +106,15 @@ std::vector<OpCase<QkNormRope>> cases(const QkNormRope&) {
   return list;
 }
 
-std::vector<OpCase<Xsa>> cases(const Xsa&) {
-  std::vector<OpCase<Xsa>> list;
-  for (const HeadCase& c : head_sweep())
-    if (c.rows.width > 1)  // with one dim the output is rounding noise around zero
-      list.push_back({{.heads = c.heads, .kv_heads = c.kv_heads}, {uniform(c.query()), uniform(c.value())}});
-  return list;
-}
-
-std::vector<OpCase<AttnGate>> cases(const AttnGate&) {
-  std::vector<OpCase<AttnGate>> list;
+std::vector<OpCase<HeadOutput>> cases(const HeadOutput&) {
+  std::vector<OpCase<HeadOutput>> list;
   for (const HeadCase& c : head_sweep()) {
-    const int64_t gated = c.rows.width < 12 ? c.rows.width : 12;
-    list.push_back({{.heads = c.heads}, {uniform(c.rows.shape()), uniform(c.query()), uniform({c.heads, gated}, -2, 2)}});
+    const HeadOutput op{.heads = c.heads, .kv_heads = c.kv_heads};
+    const auto gate = uniform({c.heads, c.rows.width < 12 ? c.rows.width : 12}, -2, 2);
+    list.push_back({op, {uniform(c.query()), absent(), uniform(c.rows.shape()), gate}});
+    if (c.rows.width == 1) continue;  // with one dim the exclusive output is rounding noise around zero
+    list.push_back({op, {uniform(c.query()), uniform(c.value()), absent(), absent()}});
+    list.push_back({op, {uniform(c.query()), uniform(c.value()), uniform(c.rows.shape()), gate}});
   }
   return list;
 }

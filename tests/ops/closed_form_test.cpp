@@ -92,9 +92,15 @@ TEST(Attention, AveragesTheVisibleRows) {
               ElementsAre(1, DoubleNear(2, 1e-15), 5, DoubleNear(7, 1e-15)));
 }
 
-TEST(Xsa, SubtractsTheOwnValueAndSurvivesAZeroOne) {
+TEST(HeadOutput, SubtractsTheOwnValueAndSurvivesAZeroOne) {
   const Guarded y = doubles({2, 2}, {3, 5, 3, 5}), v = doubles({2, 2}, {2, 0, 0, 0});
-  EXPECT_THAT(call(Xsa{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor()})[0], ElementsAre(0, 5, 3, 5));
+  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), {}, {}})[0], ElementsAre(0, 5, 3, 5));
+}
+
+TEST(HeadOutput, AGateOfNothingIsHalfOpen) {
+  const Guarded y = doubles({1, 2}, {3, 5}), v = doubles({1, 2}, {2, 0}), a = doubles({1, 1}, {7}), gate = doubles({1, 1}, {0});
+  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), a.tensor(), gate.tensor()})[0],
+              ElementsAre(0, 2.5));
 }
 
 TEST(Mlp, SquaresWithHalfTheSlopeBelowZero) {

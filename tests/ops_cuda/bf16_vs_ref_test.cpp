@@ -252,8 +252,7 @@ TEST(CudaBf16, QkvProject) { check_every_case<QkvProject>(); }
 TEST(CudaBf16, ValueMix) { check_every_case<ValueMix>(); }
 TEST(CudaBf16, QkNormRope) { check_every_case<QkNormRope>(); }
 TEST(CudaBf16, Attention) { check_every_case<Attention>(); }
-TEST(CudaBf16, Xsa) { check_every_case<Xsa>(); }
-TEST(CudaBf16, AttnGate) { check_every_case<AttnGate>(); }
+TEST(CudaBf16, HeadOutput) { check_every_case<HeadOutput>(); }
 TEST(CudaBf16, ProjectResidual) { check_every_case<ProjectResidual>(); }
 TEST(CudaBf16, Skip) { check_every_case<Skip>(); }
 TEST(CudaBf16, LaneMix) { check_every_case<LaneMix>(); }
@@ -276,13 +275,18 @@ TEST(CudaBf16Published, Rows) {
   check_published<Skip>({{}, {rows(), rows(), uniform({kWidth}), uniform({kWidth}, -2, 2)}});
   check_published<Skip>({{}, {rows(), rows(), uniform({kWidth}), absent()}});
   check_published<SmearGate>({{.row_length = 64}, {rows(), uniform({kWidth}, -2, 2)}});
+  check_published<SmearGateInput>(
+      {{.row_length = 64, .bos = 1}, {indices(kRows, 5), rows(), uniform({12}, -2, 2), uniform({1}, 0.5, 1)}});
   check_published<LaneMix>({{}, {rows(), rows(), rows(), rows(), uniform({2}, 0.5, 1.5), uniform({2, 2}, 0.5, 1.5)}});
 }
 
 TEST(CudaBf16Published, Heads) {
   const Slot q = uniform({kRows, 512}, -2, 2), k = uniform({kRows, 256}, -2, 2), v = uniform({kRows, 256});
   check_published<QkNormRope>({{.row_length = 64, .head_dim = 64}, {q, k, uniform({8}, 0.5, 2), rope(64, 16)}});
-  check_published<Xsa>({{.heads = 8, .kv_heads = 4}, {q, v}});
+  const Slot gate = uniform({8, 12}, -2, 2);
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, absent(), absent()}});
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, absent(), rows(), gate}});
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, rows(), gate}});
   check_published<Attention>({{.row_length = kRows, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
   check_published<Attention>({{.row_length = 128, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
   check_published<Attention>(
@@ -293,6 +297,10 @@ TEST(CudaBf16Published, Products) {
   check_published<QkvProject>({{}, {rows(), uniform({512, 512}), uniform({256, 512}), uniform({256, 512})}});
   check_published<ProjectResidual>({{}, {rows(), rows(), uniform({512, 512}, -0.1, 0.1), uniform({512})}});
   check_published<SoftcapCrossEntropy>({{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024)}});
+  const Slot many = uniform({1100, kWidth}), table = uniform({1024, kWidth}, -0.2, 0.2);
+  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {rows(), table, indices(kRows, 1024)}});
+  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024)}});
+  check_published<SoftcapCrossEntropy>({{.cap = 5, .logits_wanted = false}, {many, table, indices(1100, 1024)}});
   check_published<Embed>({{}, {indices(1400, 3), uniform({3, 512})}});
   check_published<Embed>({{}, {indices(5000, 1024), uniform({1024, 512})}});
 }

@@ -41,9 +41,10 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   tape.observe(name + ".q", qk.out.q);
   tape.observe(name + ".k", qk.out.k);
   Var y = attend(c, qk.out.q, qk.out.k, v);
-  if (m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer) y = tape.one(Xsa{.heads = m.heads, .kv_heads = m.kv_heads}, {y, v});
-  if (m.attn_gate == AttnGateKind::sparse)
-    y = tape.one(AttnGate{.heads = m.heads}, {normed, y, c.param(ParamId::attn_gate, layer)});
+  const bool exclusive = m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer, gated = m.attn_gate == AttnGateKind::sparse;
+  if (exclusive || gated)
+    y = tape.one(HeadOutput{.heads = m.heads, .kv_heads = m.kv_heads},
+                 {y, exclusive ? v : Var{}, gated ? normed : Var{}, gated ? c.param(ParamId::attn_gate, layer) : Var{}});
   tape.observe(point_name(InputPoint::attn_out, layer), y);
   return y;
 }

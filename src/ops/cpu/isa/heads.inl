@@ -1,4 +1,4 @@
-// Per-head work on rows of attention inputs and outputs: QkNormRope, Xsa, AttnGate.
+// Per-head work on rows of attention inputs and outputs: QkNormRope, HeadOutput.
 
 struct Rotation {
   const float *cosines, *sines;  // (half) of one position
@@ -110,87 +110,92 @@ FAIRWAY_INLINE float inverse_norm(const float* v, int64_t size) {
   return static_cast<float>(1.0 / (norm > 1e-12 ? norm : 1e-12));
 }
 
-void forward_rows(const Xsa& op, const Forward<Xsa>& call, RowRange rows) {
+constexpr float kGateScale = static_cast<float>(HeadOutput::kGateScale);
+
+// s_h of a row's heads.
+FAIRWAY_INLINE void open_heads(const HeadOutput& op, const Forward<HeadOutput>& call, int64_t m) {
+  float* open = row_of(call.saved.open, m, op.heads);
+  if (!call.in.gate.present) {
+    for (int64_t h = 0; h < op.heads; ++h) open[h] = 1;
+    return;
+  }
+  const int64_t width = columns_of(call.in.gate);
+  const float* a = row_of(call.in.a, m, columns_of(call.in.a));
+  for (int64_t h = 0; h < op.heads; ++h) open[h] = kGateScale * dot_of(row_of(call.in.gate, h, width), a, width);
+  map<sigmoid_of>(open, open, op.heads);
+}
+
+void forward_rows(const HeadOutput& op, const Forward<HeadOutput>& call, RowRange rows) {
   const int64_t size = columns_of(call.in.y) / op.heads, group = op.heads / op.kv_heads;
+  for (int64_t m = rows.begin; m < rows.end; ++m) open_heads(op, call, m);
   for (int64_t k = rows.begin * op.kv_heads; k < rows.end * op.kv_heads; ++k) {
-    const float* v = base_of(call.in.v) + k * size;
-    const float inverse = inverse_norm(v, size);
+    const float* v = row_of(call.in.v, k, size);
+    const float inverse = v != nullptr ? inverse_norm(v, size) : 0;
     for (int64_t h = k * group; h < (k + 1) * group; ++h) {
-      const float* y = base_of(call.in.y) + h * size;
+      const float *y = base_of(call.in.y) + h * size, s = base_of(call.saved.open)[h];
       float* z = base_of(call.out.z) + h * size;
-      const float dot = dot_of(y, v, size) * inverse, along = dot * inverse;
+      const float dot = v != nullptr ? dot_of(y, v, size) * inverse : 0, along = dot * inverse;
       base_of(call.saved.dot)[h] = dot;
       for_columns(size, [&](int64_t c, auto t) {
         using T = decltype(t);
-        store<T>(z + c, load<T>(y + c) - along * load<T>(v + c));
+        store<T>(z + c, v != nullptr ? s * (load<T>(y + c) - along * load<T>(v + c)) : s * load<T>(y + c));
       });
     }
   }
 }
 
-// a = g·u, c = y·u: dy = g − a u, dv = −(1/‖v‖) Σ_h [a z + c (g − a u)]; where the norm is clamped and so a constant,
-// c (g + a u) instead.
-void backward_rows(const Xsa& op, const Backward<Xsa>& call, RowRange rows, void*) {
+// With q = g·u and t = ½(1−s)(g·z): da[0:W] += Σ_h t G_h; partials: dG_h = Σ t a[0:W].
+FAIRWAY_INLINE void gate_backward(const HeadOutput& op, const Backward<HeadOutput>& call, int64_t m, double* sums) {
+  const int64_t width = columns_of(call.in.gate), n = columns_of(call.in.a), size = columns_of(call.in.y) / op.heads;
+  const float* a = row_of(call.in.a, m, n);
+  float* da = row_of(call.din.a, m, n);
+  if (da != nullptr && !call.din.a.accumulate) fill_zero(da, n);
+  for (int64_t h = 0; h < op.heads; ++h) {
+    const int64_t at = m * op.heads + h;
+    const float *g = base_of(call.dout.z) + at * size, *z = base_of(call.out.z) + at * size;
+    const float* gate = row_of(call.in.gate, h, width);
+    const float slope = kGateScale * (1.0f - base_of(call.saved.open)[at]) * dot_of(g, z, size);
+    for (int64_t w = 0; w < width; ++w) {
+      sums[h * width + w] += static_cast<double>(slope) * a[w];
+      if (da != nullptr) da[w] += slope * gate[w];
+    }
+  }
+}
+
+// c = y·u: dy = s(g − q u), dv = −(1/‖v‖) Σ_h [q z + c s (g − q u)]; where the norm is clamped and so a constant,
+// c s (g + q u) instead.
+void backward_rows(const HeadOutput& op, const Backward<HeadOutput>& call, RowRange rows, void* partials) {
   const int64_t size = columns_of(call.in.y) / op.heads, group = op.heads / op.kv_heads;
+  if (call.in.gate.present) {
+    double* sums = static_cast<double*>(partials);
+    for (int64_t i = 0; i < op.heads * columns_of(call.in.gate); ++i) sums[i] = 0;
+    for (int64_t m = rows.begin; m < rows.end; ++m) gate_backward(op, call, m, sums);
+  }
   for (int64_t k = rows.begin * op.kv_heads; k < rows.end * op.kv_heads; ++k) {
-    const float* v = base_of(call.in.v) + k * size;
+    const float* v = row_of(call.in.v, k, size);
     float* dv = row_of(call.din.v, k, size);
-    const float inverse = inverse_norm(v, size);
+    const float inverse = v != nullptr ? inverse_norm(v, size) : 0;
     for (int64_t h = k * group; h < (k + 1) * group; ++h) {
       const float *g = base_of(call.dout.z) + h * size, *z = base_of(call.out.z) + h * size;
+      const float s = base_of(call.saved.open)[h];
       float* dy = row_of(call.din.y, h, size);
-      const float a = dot_of(g, v, size) * inverse, along = a * inverse;
-      const float from_z = -inverse * a, from_g = -inverse * base_of(call.saved.dot)[h];
+      if (v == nullptr) {
+        for_columns(size, [&](int64_t c, auto t) {
+          using T = decltype(t);
+          if (dy != nullptr) put<T>(dy + c, s * load<T>(g + c), call.din.y.accumulate);
+        });
+        continue;
+      }
+      const float q = dot_of(g, v, size) * inverse, along = q * inverse;
+      const float from_z = -inverse * q, from_g = -inverse * base_of(call.saved.dot)[h] * s;
       const float back = inverse < kInverseFloor ? -along : along;
       const bool add_v = call.din.v.accumulate || h != k * group;
       for_columns(size, [&](int64_t c, auto t) {
         using T = decltype(t);
         const T gradient = load<T>(g + c), value = load<T>(v + c);
-        if (dy != nullptr) put<T>(dy + c, gradient - along * value, call.din.y.accumulate);
+        if (dy != nullptr) put<T>(dy + c, s * (gradient - along * value), call.din.y.accumulate);
         if (dv != nullptr) put<T>(dv + c, from_z * load<T>(z + c) + from_g * (gradient + back * value), add_v);
       });
-    }
-  }
-}
-
-constexpr float kGateScale = static_cast<float>(AttnGate::kScale);
-
-void forward_rows(const AttnGate& op, const Forward<AttnGate>& call, RowRange rows) {
-  const int64_t width = columns_of(call.in.gate), n = columns_of(call.in.a), size = columns_of(call.in.y) / op.heads;
-  for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float* a = row_of(call.in.a, m, n);
-    float* open = row_of(call.saved.open, m, op.heads);
-    for (int64_t h = 0; h < op.heads; ++h) open[h] = kGateScale * dot_of(row_of(call.in.gate, h, width), a, width);
-    map<sigmoid_of>(open, open, op.heads);
-    for (int64_t h = 0; h < op.heads; ++h) {
-      const float *y = base_of(call.in.y) + (m * op.heads + h) * size, factor = open[h];
-      float* z = base_of(call.out.z) + (m * op.heads + h) * size;
-      for_columns(size, [&](int64_t c, auto t) { store(z + c, factor * load<decltype(t)>(y + c)); });
-    }
-  }
-}
-
-// dy = s·g, with d = ½ s(1−s)(g·y): da[0:W] += Σ_h d G_h; partials: dG_h = Σ d a[0:W].
-void backward_rows(const AttnGate& op, const Backward<AttnGate>& call, RowRange rows, void* partials) {
-  const int64_t width = columns_of(call.in.gate), n = columns_of(call.in.a), size = columns_of(call.in.y) / op.heads;
-  double* sums = static_cast<double*>(partials);
-  for (int64_t i = 0; i < op.heads * width; ++i) sums[i] = 0;
-  for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float* a = row_of(call.in.a, m, n);
-    float* da = row_of(call.din.a, m, n);
-    if (da != nullptr && !call.din.a.accumulate) fill_zero(da, n);
-    for (int64_t h = 0; h < op.heads; ++h) {
-      const int64_t at = m * op.heads + h;
-      const float *g = row_of(call.dout.z, at, size), *y = row_of(call.in.y, at, size), *gate = row_of(call.in.gate, h, width);
-      float* dy = row_of(call.din.y, at, size);
-      const float s = base_of(call.saved.open)[at];
-      const float slope = kGateScale * s * (1.0f - s) * dot_of(g, y, size);
-      if (dy != nullptr)
-        for_columns(size, [&](int64_t c, auto t) { put(dy + c, s * load<decltype(t)>(g + c), call.din.y.accumulate); });
-      for (int64_t w = 0; w < width; ++w) {
-        sums[h * width + w] += static_cast<double>(slope) * a[w];
-        if (da != nullptr) da[w] += slope * gate[w];
-      }
     }
   }
 }

@@ -16,8 +16,8 @@ struct OpRowKernel {
 template <class... Ops>
 struct OpRowKernelList : OpRowKernel<Ops>... {};
 
-using OpRowKernels = OpRowKernelList<Add, SmearGate, SmearGateInput, RmsNorm, MixNorm, ValueMix, QkNormRope, Xsa, AttnGate,
-                                     Skip, LaneMix, LaneMerge, FakeQuant>;
+using OpRowKernels = OpRowKernelList<Add, SmearGate, SmearGateInput, RmsNorm, MixNorm, ValueMix, QkNormRope, HeadOutput, Skip,
+                                     LaneMix, LaneMerge, FakeQuant>;
 
 struct AdamWFactors {
   float clip, beta1, one_minus_beta1, beta2, one_minus_beta2;
