@@ -78,9 +78,7 @@ class Analyzer {
  public:
   Analyzer(const CommonFlags& common, const AnalyzeFlags& flags, const std::string& file)
       : flags_(flags), quiet_(common.quiet), source_(open_weights(file, flags.recipe, {})), machine_(common) {
-    weights_ = std::make_shared<ParamStore>(parameter_table(source_.recipe), ParamStore::Gradients::none);
-    load_weights(*weights_, source_.weights);
-    const Tensor all = weights_->flat_values();
+    const Tensor all = source_.weights.params->flat_values();
     digest_ = sha256_hex({reinterpret_cast<const char*>(all.data), all.spec.bytes()});
   }
 
@@ -93,7 +91,7 @@ class Analyzer {
       folder = source_.folder / "data";
     if (folder.empty())
       throw InputError("--data: expected a folder with validation shards and tokenizer.model (only svd works without)");
-    const TokenizerClaim claim = tokenizer_claim(source_.weights);
+    const TokenizerClaim claim = tokenizer_claim(source_);
     std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
     tell_notes(held_out->notes, quiet_);
@@ -113,9 +111,9 @@ class Analyzer {
   // One section; Interrupted when a signal asked to stop.
   AnalysisOutput run(const std::string& name) {
     begun_ = seconds_now();
-    AnalysisOutput out =
-        name == "svd" ? describe(measure_spectra(*weights_, source_.recipe, machine_.queue.pool(), progress(name, "matrices")))
-                      : run_on_tokens(name);
+    AnalysisOutput out = name == "svd" ? describe(measure_spectra(*source_.weights.params, source_.recipe,
+                                                                  machine_.queue.pool(), progress(name, "matrices")))
+                                       : run_on_tokens(name);
     if (name != "svd") out.json["tokens"] = stream_.size() - 1, out.json["context"] = length_;
     out.json["seconds"] = seconds_now() - begun_;
     return out;
@@ -124,8 +122,8 @@ class Analyzer {
  private:
   AnalysisOutput run_on_tokens(const std::string& name) {
     AnalysisInput input{.recipe = source_.recipe,
-                        .stage = {.looped = stored_looped(source_.weights, source_.recipe)},
-                        .weights = weights_,
+                        .stage = {.looped = source_.weights.looped},
+                        .weights = source_.weights.params,
                         .stream = stream_,
                         .row_length = length_,
                         .executor = *machine_.executor,
@@ -153,7 +151,6 @@ class Analyzer {
   WeightSource source_;
   Machine machine_;
   StopSignals signals_;
-  std::shared_ptr<ParamStore> weights_;
   std::string digest_;
   std::vector<uint16_t> stream_;
   int64_t length_ = 0;

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "artifact/artifact.h"
-#include "artifact/interchange.h"
 #include "audit/audit.h"
 #include "audit/isolation.h"
 #include "base/error.h"
@@ -59,12 +58,13 @@ std::string score_alone(const std::string& input) {
   const std::vector<uint8_t> weights = values_of<uint8_t>(given.at("weights"));
   std::string bytes(weights.begin(), weights.end());
   const Recipe recipe = parse_recipe(given.at("recipe").get<std::string>(), "the recipe of the isolated run");
-  const Safetensors tensors = given.at("packed").get<bool>() ? to_safetensors(read_artifact(bytes, name), name)
-                                                             : Safetensors::parse(std::move(bytes), name);
+  const ModelWeights stored = given.at("packed").get<bool>()
+                                  ? dequantized(read_artifact(bytes, name), recipe)
+                                  : stored_weights(Safetensors::parse(std::move(bytes), name), recipe);
   const ScoredModel model{
       recipe,
-      {.looped = stored_looped(tensors, recipe)},
-      [&](ParamStore& params) { load_weights(params, tensors); },
+      {.looped = stored.looped},
+      [&](ParamStore& params) { params.set_values(stored.params->flat_values()); },
       {values_of<uint16_t>(given.at("base")), values_of<uint8_t>(given.at("lead")), values_of<uint8_t>(given.at("bound"))}};
   const ScoreSettings settings{.score = recipe.score, .schedule_targets = given.at("schedule_targets")};
   Machine machine({.backend = given.at("backend"), .threads = given.at("threads")});

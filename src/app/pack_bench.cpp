@@ -17,8 +17,6 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "bench/timing.h"
-#include "model/param_store.h"
-#include "model/shape/model_shape.h"
 #include "quant/quantize_model.h"
 #include "stages/weights.h"
 #include "train/loop.h"
@@ -55,14 +53,13 @@ QuantizedTensor round_matrix(const float* w, ParamId bank, int64_t slice, int64_
 
 std::vector<QuantizedTensor> real_tensors(const WeightSource& source, const PackBenchFlags& flags) {
   std::vector<QuantizedTensor> out;
-  for (const ParamInfo& info : parameter_table(source.recipe)) {
+  for (const ParamBank& param : source.weights.params->banks()) {
+    const ParamInfo& info = param.info;
     if (info.role == ParamRole::scalar || info.shape.size() < 2) continue;
-    const Tensor weight = source.weights.get(info.name);
-    if (weight.spec != Spec{shape_of(info), DType::f32}) throw InputError(info.name + ": not of the recipe's shape");
     const bool bank = info.row().block == BlockPart::matrices;
     const int64_t slices = bank ? info.shape[0] : 1, cols = info.shape.back(), rows = info.count() / cols / slices;
     for (int64_t i = 0; i < slices; ++i)
-      out.push_back(round_matrix(weight.as<float>() + i * rows * cols, info.row().id, bank ? i : -1, rows, cols,
+      out.push_back(round_matrix(param.value.as<float>() + i * rows * cols, info.row().id, bank ? i : -1, rows, cols,
                                  bank ? flags.bits : 8, bank ? flags.k : 20));
   }
   return out;

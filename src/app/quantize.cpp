@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/writer_lock.h"
-#include "score/eval_model.h"
 #include "stages/quantizing.h"
 #include "stages/ranks.h"
 
@@ -41,7 +40,7 @@ std::string to_text(const QuantReport& report) {
 
 // The recipe's setting as a file; `pack` is the command that fits a budget.
 void save_quantized(const std::string& out, const WeightSource& source, const std::string& tokenizer, QuantizedModel model) {
-  model.looped = stored_looped(source.weights, source.recipe);
+  model.looped = source.weights.looped;
   model.tokenizer = tokenizer;
   save_artifact(out, write_artifact(model));
 }
@@ -59,7 +58,8 @@ int run_quantize(CommonFlags common, const QuantizeRequest& request) {
   ProgressLine line(common.quiet);
   const QuantizingInput input = prepare_quantizing(source, request, machine, comm, common.quiet);
   QuantReport report;
-  const QuantizedModel model = quantize_model(input.weights, source.recipe, input.found(), *machine.executor, report, comm);
+  const QuantizedModel model =
+      quantize_model(*source.weights.params, source.recipe, input.found(), *machine.executor, report, comm);
   for (const std::string& fallback : report.fallbacks()) line.say(fallback);
   if (!request.out.empty() && comm.root()) save_quantized(request.out, source, input.tokenizer, model);
   const double seconds = seconds_now() - begun, bytes = estimated_bits(model) / 8;

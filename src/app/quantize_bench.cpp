@@ -11,13 +11,10 @@
 #include <optional>
 
 #include "app/scoring_flags.h"
-#include "artifact/interchange.h"
 #include "base/clock.h"
 #include "base/output.h"
-#include "model/param_store.h"
 #include "model/shape/model_shape.h"
 #include "pack/fit.h"
-#include "score/eval_model.h"
 #include "stages/calibration.h"
 
 namespace fairway::app {
@@ -67,18 +64,13 @@ std::vector<Row> rows_of(int64_t matrices) {
 class Table {
  public:
   Table(const CommonFlags& common, const TableFlags& flags)
-      : common_(common),
-        flags_(flags),
-        machine_(common),
-        scoring_(open_scoring(*flags.scoring)),
-        weights_(parameter_table(scoring_->source.recipe), ParamStore::Gradients::none) {}
+      : common_(common), flags_(flags), machine_(common), scoring_(open_scoring(*flags.scoring)) {}
 
   int run() {
     const Recipe& recipe = scoring_->source.recipe;
     plain_ = score();
     add("single precision", 4 * parameter_count(recipe.model), 32, plain_, 0);
-    load_weights(weights_, scoring_->source.weights);
-    trained_ = {recipe, std::move(scoring_->source.weights), scoring_->source.folder};
+    trained_ = {recipe, scoring_->source.weights, scoring_->source.folder};
     for (const std::string& change : flags_.overrides) apply_override(trained_.recipe, change);
     for (const Row& row : rows_of(6 * recipe.model.layers)) {
       if (wanted(row)) measure_row(row);
@@ -103,7 +95,7 @@ class Table {
     if (!from) return nullptr;
     auto found = hessians_.find(*from);
     if (found == hessians_.end()) {
-      const CalibrationRequest request{trained_, weights_, *from, flags_.train_data, flags_.calibration_tokens};
+      const CalibrationRequest request{trained_, *from, flags_.train_data, flags_.calibration_tokens};
       found = hessians_.emplace(*from, make_hessians(request, machine_, single_process(), common_.quiet)).first;
     }
     return &found->second;
@@ -116,7 +108,7 @@ class Table {
   TensorMoments moments(Calibration from) {
     auto found = moments_.find(from);
     if (found == moments_.end()) {
-      const CalibrationRequest request{trained_, weights_, from, flags_.train_data, flags_.calibration_tokens};
+      const CalibrationRequest request{trained_, from, flags_.train_data, flags_.calibration_tokens};
       found = moments_.emplace(from, make_moments(request, machine_, single_process(), common_.quiet)).first;
     }
     return found->second;
@@ -130,18 +122,18 @@ class Table {
     const double begun = seconds_now();
     // The allocator gets a byte less than the uniform setting took, so that the latter does not fit.
     const uint64_t budget = row.size_of.empty() ? uint64_t{1} << 40 : bytes_.at(row.size_of) - 1;
-    const Fitted fitted = fit_model({.weights = weights_,
+    const Fitted fitted = fit_model({.weights = *trained_.weights.params,
                                      .recipe = recipe,
                                      .hessians = hessians(row.calibration),
                                      .site = *machine_.executor,
-                                     .looped = stored_looped(trained_.weights, recipe),
+                                     .looped = trained_.weights.looped,
                                      .tokenizer = {},
                                      .budget = budget,
                                      .as_published = row.size_of.empty(),
                                      .moments = allocator_moments(row)});
     const double seconds = seconds_now() - begun;
     bytes_[row.name] = fitted.bytes.size();
-    scoring_->source.weights = to_safetensors(read_artifact(fitted.bytes, row.name), row.name);
+    scoring_->source.weights = dequantized(read_artifact(fitted.bytes, row.name), recipe);
     const double bits = score();
     add(row.name, static_cast<int64_t>(fitted.bytes.size()), fitted.ledger.bits_per_weight(), bits, seconds);
   }
@@ -164,7 +156,6 @@ class Table {
   Machine machine_;
   std::unique_ptr<Scoring> scoring_;
   WeightSource trained_;
-  ParamStore weights_;
   std::map<Calibration, HessianStore> hessians_;
   std::map<Calibration, TensorMoments> moments_;
   std::map<std::string, uint64_t> bytes_;

@@ -8,7 +8,6 @@
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "score/eval_model.h"
 #include "stages/tokenizer_check.h"
 #include "stages/weights.h"
 
@@ -82,10 +81,9 @@ TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(
   } else {
     const WeightSource source = open_weights(flags.from, flags.recipe, {});
     recipe_ = source.recipe;
-    claim = tokenizer_claim(source.weights);
-    looped_ = stored_looped(source.weights, source.recipe);
-    floats_ = std::make_unique<ParamStore>(parameter_table(recipe_), ParamStore::Gradients::none);
-    load_weights(*floats_, source.weights);
+    claim = tokenizer_claim(source);
+    looped_ = source.weights.looped;
+    floats_ = source.weights.params;
   }
   tokenizer_ = tokenizer.get();
   require_tokenizer_of(*tokenizer_, flags, recipe_.model.vocab, claim);

@@ -26,7 +26,7 @@ class TextModel {
   Recipe recipe_;
   bool looped_ = false;
   std::unique_ptr<PackedWeights> packed_;
-  std::unique_ptr<ParamStore> floats_;
+  std::shared_ptr<ParamStore> floats_;
   std::unique_ptr<Executor> own_;
   Executor* executor_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -8,47 +8,47 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
-#include "model/param_store.h"
 
 namespace fairway::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<NamedTensor> interchange_tensors(const WeightSource& source) {
-  std::vector<NamedTensor> out;
-  for (const ParamInfo& info : parameter_table(source.recipe)) {
-    const Tensor tensor = source.weights.get(info.name);
-    if (tensor.spec != Spec{shape_of(info), DType::f32}) {
-      throw InputError(fmt::format("{}: {} is {}{}, but the recipe's model has f32{}", source.weights.name(), info.name,
-                                   name_of(tensor.spec.dtype), tensor.spec.shape.text(), shape_of(info).text()));
-    }
-    out.push_back({info.name, tensor, info.shape.empty()});
+// Returns how many tensors it wrote.
+size_t save_weights(const fs::path& path, const WeightSource& source) {
+  const ModelWeights& weights = source.weights;
+  std::vector<NamedTensor> tensors;
+  for (const ParamBank& bank : weights.params->banks())
+    tensors.push_back({bank.info.name, bank.value, bank.info.shape.empty()});
+  std::map<std::string, std::string> metadata = weights.metadata;
+  if (source.packed) {
+    metadata["looped"] = weights.looped ? "1" : "0";
+    if (!weights.recipe_hash.empty()) metadata["recipe_hash"] = weights.recipe_hash;
+    if (!weights.tokenizer.empty()) metadata["tokenizer"] = weights.tokenizer;
   }
-  return out;
+  save_safetensors(path, tensors, metadata);
+  return tensors.size();
 }
 
 int export_weights(const CommonFlags& flags, const std::string& from, const std::string& recipe, const std::string& out) {
   require_place_for_file(out);
   const WriterLock lock = WriterLock::of_file(out);
   const WeightSource source = open_weights(from, recipe, {});
-  const std::vector<NamedTensor> tensors = interchange_tensors(source);
-  save_safetensors(out, tensors, source.weights.metadata());
-  print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
+  const size_t tensors = save_weights(out, source);
+  print_result(flags, {{"path", out}, {"tensors", tensors}}, fmt::format("{} tensors to {}\n", tensors, out));
   return 0;
 }
 
 int import_weights(const CommonFlags& flags, const std::string& file, const std::string& recipe, const std::string& out) {
   const WeightSource source = open_weights(file, recipe, {});
-  const std::vector<NamedTensor> tensors = interchange_tensors(source);
   std::error_code error;
   fs::create_directories(out, error);
   if (error) throw InputError("--out " + out + ": cannot be created (" + error.message() + ")");
   const WriterLock lock = WriterLock::of_folder(out);
   if (fs::exists(fs::path(out) / "recipe.toml")) throw InputError("--out " + out + ": already holds a run");
   write_file_atomic(fs::path(out) / "recipe.toml", to_toml(source.recipe));
-  save_safetensors(fs::path(out) / "averaged.safetensors", tensors, source.weights.metadata());
-  print_result(flags, {{"path", out}, {"tensors", tensors.size()}}, fmt::format("{} tensors to {}\n", tensors.size(), out));
+  const size_t tensors = save_weights(fs::path(out) / "averaged.safetensors", source);
+  print_result(flags, {{"path", out}, {"tensors", tensors}}, fmt::format("{} tensors to {}\n", tensors, out));
   return 0;
 }
 

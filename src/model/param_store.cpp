@@ -1,6 +1,7 @@
 #include "model/param_store.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -52,6 +53,11 @@ const ParamBank& ParamStore::bank(std::string_view name) const {
   const auto found = std::find_if(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.name == name; });
   FAIRWAY_ASSERT(found != banks_.end(), "the model has no parameter '" + std::string(name) + "'");
   return *found;
+}
+
+void ParamStore::set_values(const Tensor& flat) {
+  FAIRWAY_ASSERT(flat.spec == flat_values_.spec, "weights of another model");
+  std::memcpy(flat_values_.data, flat.data, flat.spec.bytes());
 }
 
 std::vector<ParamInfo> ParamStore::table() const {

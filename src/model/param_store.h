@@ -33,6 +33,7 @@ class ParamStore {
   // Everything at once, including the zero padding between banks.
   Tensor flat_values() const { return flat_values_; }
   Tensor flat_grads() const { return flat_grads_; }
+  void set_values(const Tensor& flat);  // laid out as flat_values(); asserts that it has its size
   std::vector<ParamInfo> table() const;
 
  private:

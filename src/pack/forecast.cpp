@@ -1,9 +1,6 @@
 #include "pack/forecast.h"
 
-#include <cstring>
-
 #include "artifact/artifact.h"
-#include "base/error.h"
 #include "quant/quantize_model.h"
 
 namespace fairway {
@@ -20,9 +17,7 @@ SizeForecast::SizeForecast(const Recipe& recipe, OpSite site)
     : recipe_(rounded(recipe)), site_(site), weights_(parameter_table(recipe), ParamStore::Gradients::none) {}
 
 uint64_t SizeForecast::bytes(const Tensor& flat_weights) {
-  const Tensor to = weights_.flat_values();
-  FAIRWAY_ASSERT(flat_weights.spec.bytes() == to.spec.bytes(), "weights of another model");
-  std::memcpy(to.data, flat_weights.data, to.spec.bytes());
+  weights_.set_values(flat_weights);
   QuantReport report;
   return estimate_size(quantize_model(weights_, recipe_, nullptr, site_, report)).total();
 }

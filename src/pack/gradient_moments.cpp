@@ -1,7 +1,6 @@
 #include "pack/gradient_moments.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "quant/tensor_plan.h"
@@ -17,7 +16,7 @@ class SequenceGradient {
         length_(length),
         params_(parameter_table(model.recipe), ParamStore::Gradients::kept),
         io_("gradient inputs", static_cast<size_t>(2 * length + length * model.recipe.model.rope.dims) * 4 + 4096) {
-    std::memcpy(params_.flat_values().data, model.weights.flat_values().data, params_.flat_values().spec.bytes());
+    params_.set_values(model.weights.flat_values());
     const Spec indices{{length}, DType::i32};
     inputs_.tokens = io_.make("tokens", indices);
     inputs_.targets = io_.make("targets", indices);

@@ -1,10 +1,8 @@
 #include "score/eval_model.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "autograd/tape.h"
-#include "base/error.h"
 
 namespace fairway {
 namespace {
@@ -46,17 +44,6 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   options.losses_only ? void(outputs_.logits = {}) : tape.keep(outputs_.logits);
   if (outputs_.lse) tape.keep(outputs_.lse);
   session_ = executor.open(std::move(tape).finish());
-}
-
-void load_weights(const ParamStore& params, const Safetensors& file) {
-  for (const ParamBank& bank : params.banks()) {
-    const Tensor stored = file.get(bank.info.name);
-    if (stored.spec != bank.value.spec) {
-      throw InputError(file.name() + ": " + bank.info.name + " is " + name_of(stored.spec.dtype) + stored.spec.shape.text() +
-                       ", the recipe's model has f32" + bank.value.spec.shape.text());
-    }
-    std::memcpy(bank.value.data, stored.data, stored.spec.bytes());
-  }
 }
 
 void EvalModel::send_inputs() {
@@ -103,11 +90,6 @@ std::span<const float> EvalModel::lse() const { return values(outputs_.lse); }
 std::span<const float> EvalModel::logits(int64_t row) const {
   const Tensor logits = session_->fetched(outputs_.logits.id).slice(row);
   return {logits.as<float>(), static_cast<size_t>(logits.numel())};
-}
-
-bool stored_looped(const Safetensors& file, const Recipe& recipe) {
-  const auto mark = file.metadata().find("looped");
-  return recipe.model.loop.count > 0 && (mark == file.metadata().end() || mark->second == "1");
 }
 
 }  // namespace fairway

@@ -7,12 +7,8 @@
 
 #include "autograd/executor.h"
 #include "model/model.h"
-#include "model/safetensors.h"
 
 namespace fairway {
-
-// By interchange names; InputError where a tensor is absent or has another shape.
-void load_weights(const ParamStore& params, const Safetensors& file);
 
 struct EvalOptions {
   int64_t head_rows = 0;     // N: the head runs on so many rows of the batch, named in head_rows(); 0: on all of them
@@ -31,7 +27,6 @@ class EvalModel {
   int64_t rows() const { return rows_; }              // B
   int64_t row_length() const { return row_length_; }  // T
   ParamStore& params() { return *params_; }
-  void load(const Safetensors& file) { load_weights(*params_, file); }
 
   std::span<int32_t> tokens() const { return indices(inputs_.tokens); }
   std::span<int32_t> targets() const { return indices(inputs_.targets); }
@@ -58,8 +53,5 @@ class EvalModel {
   ModelOutputs outputs_;
   std::unique_ptr<Session> session_;
 };
-
-// The `looped` mark that a run leaves in its weights; without one, looped if the recipe loops at all.
-bool stored_looped(const Safetensors& file, const Recipe& recipe);
 
 }  // namespace fairway

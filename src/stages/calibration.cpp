@@ -9,7 +9,6 @@
 #include "pack/gradient_moments.h"
 #include "pack/hessian_file.h"
 #include "pack/shared_hessians.h"
-#include "score/eval_model.h"
 #include "train/loader_settings.h"
 
 namespace fairway {
@@ -58,8 +57,8 @@ CalibrationModel calibration_model(const CalibrationRequest& request, Machine& m
                                    ProgressLine& line) {
   const Recipe& recipe = request.source.recipe;
   return {recipe,
-          request.weights,
-          {.looped = stored_looped(request.source.weights, recipe)},
+          *request.source.weights.params,
+          {.looped = request.source.weights.looped},
           *machine.executor,
           *machine.executor,
           shown_on(line),

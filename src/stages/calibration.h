@@ -14,7 +14,6 @@ namespace fairway {
 
 struct CalibrationRequest {
   const WeightSource& source;
-  const ParamStore& weights;
   Calibration from = Calibration::self;
   std::filesystem::path data;  // of "train"; empty: RUN/data
   int64_t tokens = 64 * 2048;  // of "self"

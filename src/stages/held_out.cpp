@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -63,10 +62,7 @@ void require_one_window(int64_t tokens, int64_t length, const std::string& folde
 Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const ScoreContext& context, Communicator& comm,
                          bool quiet) {
   return [&recipe, &held_out, context, &comm, quiet](const Tensor& weights, ModelStage stage) {
-    const auto load = [&weights](ParamStore& params) {
-      FAIRWAY_ASSERT(params.flat_values().spec == weights.spec, "weights of another model");
-      std::memcpy(params.flat_values().data, weights.data, weights.spec.bytes());
-    };
+    const auto load = [&weights](ParamStore& params) { params.set_values(weights); };
     ScoreSettings settings{.score = recipe.score};
     settings.score.mode = ScoreMode::plain;
     settings.score.context = recipe.data.seq_len;

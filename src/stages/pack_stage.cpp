@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/progress_line.h"
-#include "score/eval_model.h"
 #include "stages/quantizing.h"
 
 namespace fairway {
@@ -35,16 +34,15 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
   double moment_seconds = 0;  // part of calibration: of training data they count as training
   const auto moments = [&] {
     const Stopwatch asked;
-    TensorMoments made =
-        make_moments({source, input.weights, packed.calibration, request.data, request.tokens}, machine, comm, compute.quiet);
+    TensorMoments made = make_moments({source, packed.calibration, request.data, request.tokens}, machine, comm, compute.quiet);
     moment_seconds += asked.seconds();
     return made;
   };
-  packed.fitted = fit_model({.weights = input.weights,
+  packed.fitted = fit_model({.weights = *source.weights.params,
                              .recipe = source.recipe,
                              .hessians = input.found(),
                              .site = *machine.executor,
-                             .looped = stored_looped(source.weights, source.recipe),
+                             .looped = source.weights.looped,
                              .tokenizer = input.tokenizer,
                              .budget = packed.budget,
                              .codec = codec,

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "score/eval_model.h"
 #include "stages/tokenizer_check.h"
 
 namespace fairway {
@@ -14,7 +13,7 @@ namespace fs = std::filesystem;
 
 // The data's tokenizer is checked whether calibration will read shards or not: its hash goes into the artifact.
 std::string checked_tokenizer(const WeightSource& source, const QuantizeRequest& request, std::vector<std::string>& notes) {
-  const TokenizerClaim claim = tokenizer_claim(source.weights);
+  const TokenizerClaim claim = tokenizer_claim(source);
   std::vector<fs::path> places;
   if (!request.data.empty()) places.emplace_back(request.data);
   if (!source.folder.empty()) places.insert(places.end(), {source.folder / "data", source.folder});
@@ -43,15 +42,13 @@ WeightSource open_quantizing(const QuantizeRequest& request) {
 
 QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, Machine& machine,
                                    Communicator& comm, bool quiet) {
-  QuantizingInput input{.weights = ParamStore(parameter_table(source.recipe), ParamStore::Gradients::none)};
+  QuantizingInput input;
   std::vector<std::string> notes;
   input.tokenizer = checked_tokenizer(source, request, notes);
-  load_weights(input.weights, source.weights);
   const QuantRecipe& quant = source.recipe.quant;
   const double begun = seconds_now();
   if (wants_hessians(quant) || request.calibration)
-    input.hessians =
-        make_hessians({source, input.weights, quant.calibration, request.data, request.tokens}, machine, comm, quiet);
+    input.hessians = make_hessians({source, quant.calibration, request.data, request.tokens}, machine, comm, quiet);
   input.calibration_seconds = seconds_now() - begun;
   tell_notes(notes, quiet || !comm.root());
   return input;

@@ -15,7 +15,6 @@ WeightSource open_quantizing(const QuantizeRequest& request);
 
 // InputError when the shards' tokenizer is another one than the weights were trained with.
 struct QuantizingInput {
-  ParamStore weights;
   std::optional<HessianStore> hessians;
   double calibration_seconds = 0;
   std::string tokenizer;  // identity by which an artifact remembers it; empty when neither weights nor data tell

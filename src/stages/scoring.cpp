@@ -32,8 +32,8 @@ ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe) {
 
 ScoredModel Scoring::model() const {
   return {source.recipe,
-          {.looped = stored_looped(source.weights, source.recipe)},
-          [this](ParamStore& params) { load_weights(params, source.weights); },
+          {.looped = source.weights.looped},
+          [this](ParamStore& params) { params.set_values(source.weights.params->flat_values()); },
           held_out.bytes};
 }
 
@@ -44,7 +44,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoreRequest& request) {
   }
   WeightSource source = open_weights(request.from, request.recipe, request.overrides);
   const ScoreSettings settings = settings_of(request, source.recipe);
-  const TokenizerClaim claim = tokenizer_claim(source.weights);
+  const TokenizerClaim claim = tokenizer_claim(source);
   std::optional<HeldOut> held_out = open_held_out(request.data, source.recipe, &claim);
   if (!held_out) throw InputError("--data " + request.data + ": no validation shards (fineweb_val_*.bin)");
   const auto all = static_cast<int64_t>(held_out->tokens.size());

@@ -17,10 +17,7 @@ namespace {
 
 }  // namespace
 
-TokenizerClaim tokenizer_claim(const Safetensors& weights) {
-  const auto told = weights.metadata().find("tokenizer");
-  return {told == weights.metadata().end() ? "" : told->second, weights.name()};
-}
+TokenizerClaim tokenizer_claim(const WeightSource& source) { return {source.weights.tokenizer, source.file.path.string()}; }
 
 void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file) {
   if (!claim.hash.empty() && !tokenizer.answers_to(claim.hash)) refuse_tokenizer(claim, tokenizer.identity(), file);

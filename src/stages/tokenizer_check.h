@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/folder_tokenizer.h"
-#include "model/safetensors.h"
+#include "stages/weights.h"
 
 namespace fairway {
 
@@ -10,7 +10,7 @@ struct TokenizerClaim {
   std::string hash;  // as Tokenizer::answers_to() takes it; empty: the file does not tell
   std::string by;    // the file that tells
 };
-TokenizerClaim tokenizer_claim(const Safetensors& weights);
+TokenizerClaim tokenizer_claim(const WeightSource& source);
 
 // InputError, naming both files and both hashes, unless the tokenizer is the one claimed.
 void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file);

@@ -6,11 +6,10 @@
 #include <cstring>
 
 #include "artifact/artifact.h"
-#include "artifact/interchange.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
-#include "model/param_store.h"
+#include "quant/quantize_model.h"
 
 namespace fairway {
 namespace {
@@ -21,19 +20,57 @@ WeightSource open_artifact(const std::string& file, const std::string& recipe, c
   if (!recipe.empty()) throw InputError("--recipe " + recipe + ": " + file + " is an artifact, which has its own architecture");
   const std::string bytes = read_file(file, kMostArtifactFileBytes);
   const QuantizedModel model = read_artifact(bytes, file);
-  WeightSource source{artifact_recipe(model), to_safetensors(model, file), {}, identity_of(file, bytes), true};
+  WeightSource source{artifact_recipe(model), {}, {}, identity_of(file, bytes), true};
   for (const std::string& change : overrides) apply_override(source.recipe, change);
   if (source.recipe.model != model.model) throw InputError("--set: the architecture of " + file + " cannot be changed");
+  source.weights = dequantized(model, source.recipe);
   return source;
 }
 
 WeightSource open_floats(Recipe recipe, const fs::path& file, const fs::path& folder) {
   std::string bytes = read_file(file, kMostSafetensorsBytes);
   FileIdentity identity = identity_of(file, bytes);
-  return {std::move(recipe), Safetensors::parse(std::move(bytes), file.string()), folder, std::move(identity)};
+  ModelWeights weights = stored_weights(Safetensors::parse(std::move(bytes), file.string()), recipe);
+  return {std::move(recipe), std::move(weights), folder, std::move(identity)};
+}
+
+// By interchange names.
+void copy_tensors(const Safetensors& file, const ParamStore& to) {
+  for (const ParamBank& bank : to.banks()) {
+    const Tensor stored = file.get(bank.info.name);
+    if (stored.spec != bank.value.spec) {
+      throw InputError(file.name() + ": " + bank.info.name + " is " + name_of(stored.spec.dtype) + stored.spec.shape.text() +
+                       ", the recipe's model has f32" + bank.value.spec.shape.text());
+    }
+    std::memcpy(bank.value.data, stored.data, stored.spec.bytes());
+  }
+}
+
+std::shared_ptr<ParamStore> params_of(const Recipe& recipe) {
+  return std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
 }
 
 }  // namespace
+
+ModelWeights dequantized(const QuantizedModel& model, const Recipe& recipe) {
+  ModelWeights weights{.params = params_of(recipe),
+                       .looped = recipe.model.loop.count > 0 && model.looped,
+                       .tokenizer = model.tokenizer,
+                       .recipe_hash = model.recipe_hash};
+  dequantize(model, *weights.params);
+  return weights;
+}
+
+ModelWeights stored_weights(const Safetensors& file, const Recipe& recipe) {
+  require_finite_tensors(file);
+  ModelWeights weights{.params = params_of(recipe), .metadata = file.metadata()};
+  const auto looped = file.metadata().find("looped"), tokenizer = file.metadata().find("tokenizer"),
+             none = file.metadata().end();
+  weights.looped = recipe.model.loop.count > 0 && (looped == none || looped->second == "1");
+  if (tokenizer != none) weights.tokenizer = tokenizer->second;
+  copy_tensors(file, *weights.params);
+  return weights;
+}
 
 Recipe artifact_recipe(const QuantizedModel& model) {
   Recipe recipe;
@@ -58,9 +95,7 @@ void require_place_for_file(const fs::path& out) {
     throw InputError("--out " + out.string() + ": cannot be written (" + std::strerror(errno) + ")");
 }
 
-namespace {
-
-WeightSource read_weights(const std::string& run_or_file, const std::string& recipe,
+WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
                           const std::vector<std::string>& overrides) {
   if (fs::is_regular_file(run_or_file) && is_artifact(run_or_file)) return open_artifact(run_or_file, recipe, overrides);
   if (!fs::is_directory(run_or_file)) {
@@ -73,15 +108,6 @@ WeightSource read_weights(const std::string& run_or_file, const std::string& rec
     throw InputError(run_or_file +
                      ": the run is not finished (it has no averaged.safetensors); continue it with fairway train --resume");
   return open_floats(load_recipe(recipe.empty() ? (folder / "recipe.toml").string() : recipe, overrides), weights, folder);
-}
-
-}  // namespace
-
-WeightSource open_weights(const std::string& run_or_file, const std::string& recipe,
-                          const std::vector<std::string>& overrides) {
-  WeightSource source = read_weights(run_or_file, recipe, overrides);
-  require_finite_tensors(source.weights);
-  return source;
 }
 
 }  // namespace fairway

@@ -38,7 +38,7 @@ const std::map<std::string, Names> kMayInclude{
     {"train", {"recipe", "backends", "comm", "data", "model", "optim"}},
     {"golden", {"recipe", "model/shape", "ops", "autograd", "backends", "model", "train"}},
     {"quant", {"recipe", "model/shape", "autograd", "backends", "comm", "model"}},
-    {"artifact", {"recipe", "model/shape", "model", "quant"}},
+    {"artifact", {"recipe", "model/shape", "quant"}},
     {"score", {"tensor", "recipe", "tokenizer", "autograd", "backends", "comm", "model"}},
     {"generate", {"model/shape", "tokenizer", "ops", "autograd", "ops/cpu", "backends", "model", "quant"}},
     {"pack", {"recipe", "model/shape", "autograd", "comm", "data", "model", "quant", "artifact", "generate"}},
