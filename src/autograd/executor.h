@@ -103,7 +103,10 @@ class Executor {
   virtual std::unique_ptr<Delivery> open_delivery() { return std::make_unique<Delivery>(); }
   virtual void run_call(const BoundCall&) = 0;  // one call on host memory
 
-  virtual void upload(const Tensor&) {}                         // the host has written this part of an arena since the last run
+  virtual void upload(const Tensor&) {}  // the host has written this part of an arena since the last run
+  // Gives an input the numbers that lie elsewhere on the host, which may change right after. A device that has the input takes
+  // them from there; the host's own copy of the input is then as it was.
+  virtual void fill(const Tensor& input, const Tensor& from) { std::memcpy(input.data, from.data, input.spec.bytes()); }
   virtual void download(const Tensor&) {}                       // the host is about to read it
   virtual Tensor resident(const Tensor& host) { return host; }  // where sessions see it
   virtual void wait() {}                                        // until everything that was asked for is done

@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/timeline.h"
@@ -90,16 +89,15 @@ void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
 }
 
 void Trainer::load(const MicroBatch& batch, double loss_gradient) {
-  const auto copy = [](const Tensor& to, const Tensor& from) {
+  const auto fill = [&](const Tensor& to, const Tensor& from) {
     FAIRWAY_ASSERT(from.present && from.spec.bytes() == to.spec.bytes(), "a micro-batch of another size than the program's");
-    std::memcpy(to.data, from.data, to.spec.bytes());
+    executor_->fill(to, from);
   };
-  copy(inputs_.tokens, batch.tokens);
-  copy(inputs_.targets, batch.targets);
-  if (geometry_.packed) copy(inputs_.segment_start, batch.segment_start);
+  fill(inputs_.tokens, batch.tokens);
+  fill(inputs_.targets, batch.targets);
+  if (geometry_.packed) fill(inputs_.segment_start, batch.segment_start);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(loss_gradient);
-  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.segment_start, inputs_.loss_gradient})
-    executor_->upload(input);
+  executor_->upload(inputs_.loss_gradient);
 }
 
 void Trainer::fetch_state() {

@@ -25,10 +25,9 @@ class CudaExecutor final : private OwnWorkshop, public Executor {
         bound, [&](const BoundCall& on_device) { shop.run_call(on_device); }, shop.context);
   }
 
-  void upload(const Tensor& host) override {
-    const cuda::MemoryCopy* copy = shop.copies.existing(host);
-    if (copy == nullptr) return;  // its first use will take what the host has then
-    ring_.send(host.data, cuda::MemoryCopies::place_in(*copy, host).data, host.spec.bytes(), shop.context);
+  void upload(const Tensor& host) override { send(host.data, host); }
+  void fill(const Tensor& input, const Tensor& from) override {
+    if (!send(from.data, input)) Executor::fill(input, from);
   }
   void download(const Tensor& host) override {
     if (const cuda::MemoryCopy* copy = shop.copies.existing(host))
@@ -38,6 +37,14 @@ class CudaExecutor final : private OwnWorkshop, public Executor {
   void wait() override { shop.context.wait(); }
 
  private:
+  // False where the device has no copy yet: its first use will take what the host has then.
+  bool send(const std::byte* from, const Tensor& host) {
+    const cuda::MemoryCopy* copy = shop.copies.existing(host);
+    if (copy == nullptr) return false;
+    ring_.send(from, cuda::MemoryCopies::place_in(*copy, host).data, host.spec.bytes(), shop.context);
+    return true;
+  }
+
   cuda::Staging staging_;
   cuda::PinnedRing ring_{size_t{32} << 20};
 };
