@@ -143,9 +143,9 @@ void Optimizer::gather_state() {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->gather_momentum(part.bank->info.name, part.first);
+      sharded_->gather_momentum(*part.bank, part.first);
     } else if (comm_->root()) {
-      const AdamState& state = sharded_->adam(part.bank->info.name);
+      const AdamState& state = sharded_->adam(*part.bank);
       executor_->download(state.m);
       executor_->download(state.v);
       std::memcpy(part.first.data, state.m.data, state.m.spec.bytes());
@@ -158,10 +158,10 @@ void Optimizer::share_state() {
   if (!sharded_) return;
   for (const StatePart& part : parts_) {
     if (part.bank->info.role == ParamRole::matrix) {
-      sharded_->take_momentum(part.bank->info.name, part.first);
+      sharded_->take_momentum(*part.bank, part.first);
       continue;
     }
-    const AdamState& state = sharded_->adam(part.bank->info.name);
+    const AdamState& state = sharded_->adam(*part.bank);
     if (comm_->root()) {
       std::memcpy(state.m.data, part.first.data, state.m.spec.bytes());
       std::memcpy(state.v.data, part.second.data, state.v.spec.bytes());

@@ -95,7 +95,7 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
     const ParamBank& bank = *place.bank;
     const AdamState state{state_.make("m " + bank.info.name, bank.value.spec),
                           state_.make("v " + bank.info.name, bank.value.spec)};
-    adam_[bank.info.name] = state;
+    adam_[bank.number] = state;
     adamw.scope("AdamW of " + bank.info.name);
     const Tensor gradient = mean.part(place.offset, {bank.value.numel()}).reshaped(bank.value.spec.shape);
     record_adamw(adamw, recipe.optim, bank, gradient, state, inputs);
@@ -191,23 +191,23 @@ void ShardedUpdate::walk() {
   if (!banks_.empty()) finish(banks_.back());
 }
 
-const ShardedUpdate::Bank& ShardedUpdate::bank(const std::string& name) const {
+const ShardedUpdate::Bank& ShardedUpdate::state_of(const ParamBank& bank) const {
   const auto found =
-      std::find_if(banks_.begin(), banks_.end(), [&](const Bank& bank) { return bank.place->bank->info.name == name; });
-  FAIRWAY_ASSERT(found != banks_.end(), "no matrix bank '" + name + "'");
+      std::find_if(banks_.begin(), banks_.end(), [&](const Bank& held) { return held.place->bank->number == bank.number; });
+  FAIRWAY_ASSERT(found != banks_.end(), "no matrix bank '" + bank.info.name + "'");
   return *found;
 }
 
 // Between steps the mean's buffer on the host is free: it carries the state.
-void ShardedUpdate::gather_momentum(const std::string& name, const Tensor& full) {
-  const Bank& at = bank(name);
+void ShardedUpdate::gather_momentum(const ParamBank& bank, const Tensor& full) {
+  const Bank& at = state_of(bank);
   executor_->download(at.momentum);
   comm_->wait(comm_->start_all_gather(at.momentum, at.full));
   if (comm_->root()) std::memcpy(full.data, at.full.data, full.spec.bytes());
 }
 
-void ShardedUpdate::take_momentum(const std::string& name, const Tensor& full) {
-  const Bank& at = bank(name);
+void ShardedUpdate::take_momentum(const ParamBank& bank, const Tensor& full) {
+  const Bank& at = state_of(bank);
   const int64_t real = at.place->shape.numel(), shard = at.momentum.numel();
   if (comm_->root()) std::memcpy(at.full.data, full.data, full.spec.bytes());
   std::memset(at.full.as<float>() + real, 0, static_cast<size_t>(at.full.numel() - real) * sizeof(float));

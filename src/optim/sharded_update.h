@@ -33,9 +33,9 @@ class ShardedUpdate {
   void run();
 
   // The whole state of a bank, as one process would have it. Collective; `full` is written on rank 0 only.
-  void gather_momentum(const std::string& bank, const Tensor& full);
-  void take_momentum(const std::string& bank, const Tensor& full);  // from rank 0, which alone reads `full`
-  const AdamState& adam(const std::string& bank) const { return adam_.at(bank); }
+  void gather_momentum(const ParamBank& bank, const Tensor& full);
+  void take_momentum(const ParamBank& bank, const Tensor& full);  // from rank 0, which alone reads `full`
+  const AdamState& adam(const ParamBank& bank) const { return adam_.at(bank.number); }
 
  private:
   struct Bank {
@@ -52,13 +52,13 @@ class ShardedUpdate {
   void record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients, const UpdateInputs& inputs);
   Tensor record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const;
   void record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
-  const Bank& bank(const std::string& name) const;
+  const Bank& state_of(const ParamBank& bank) const;
 
   Executor* executor_;
   Communicator* comm_;
   Arena state_, received_;
   std::vector<Bank> banks_;
-  std::map<std::string, AdamState> adam_;
+  std::map<int32_t, AdamState> adam_;  // by the bank's number
   Tensor pack_, pack_received_, pack_shard_;
   Communicator::Request pack_request_ = 0;
   std::unique_ptr<Session> pack_sum_, adamw_;
