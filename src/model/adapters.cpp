@@ -4,20 +4,31 @@
 
 namespace fairway {
 
+namespace {
+
+constexpr const char* kSiteNames[] = {"q", "k", "v", "o", "mlp", "head"};
+
+ParamInfo adapter_row(AdapterSite site, AdapterFactor factor, std::vector<int64_t> shape) {
+  const std::string name = std::string("lora.") + kSiteNames[static_cast<size_t>(site)];
+  return {.name = name + (factor == AdapterFactor::a ? ".a" : ".b"), .shape = std::move(shape), .adapter = {{site, factor}}};
+}
+
+}  // namespace
+
 std::vector<ParamInfo> adapter_table(const ModelRecipe& model, bool looped, int64_t rank) {
   const auto passes = static_cast<int64_t>(layer_order(model, looped).layers.size());
   const int64_t width = model.dim, kv = model.kv_dim();
   std::vector<ParamInfo> table;
-  for (const auto& [site, out] : {std::pair<const char*, int64_t>{"q", width}, {"k", kv}, {"v", kv}}) {
-    table.push_back({std::string("lora.") + site + ".a", {passes, width, rank}});
-    table.push_back({std::string("lora.") + site + ".b", {passes, out, rank}});
-  }
-  for (const char* site : {"o", "mlp"}) {
-    table.push_back({std::string("lora.") + site + ".a", {passes, rank, width}});
-    table.push_back({std::string("lora.") + site + ".b", {passes, width, rank}});
-  }
-  table.push_back({"lora.head.a", {width, rank}});
-  table.push_back({"lora.head.b", {model.vocab, rank}});
+  const auto add = [&](AdapterSite site, std::vector<int64_t> a, std::vector<int64_t> b) {
+    table.push_back(adapter_row(site, AdapterFactor::a, std::move(a)));
+    table.push_back(adapter_row(site, AdapterFactor::b, std::move(b)));
+  };
+  add(AdapterSite::q, {passes, width, rank}, {passes, width, rank});
+  add(AdapterSite::k, {passes, width, rank}, {passes, kv, rank});
+  add(AdapterSite::v, {passes, width, rank}, {passes, kv, rank});
+  add(AdapterSite::o, {passes, rank, width}, {passes, width, rank});
+  add(AdapterSite::mlp, {passes, rank, width}, {passes, width, rank});
+  add(AdapterSite::head, {width, rank}, {model.vocab, rank});
   return table;
 }
 

@@ -2,15 +2,14 @@
 // "O" and "MLP" as s·B·A·n beside the sublayer whose normed input n is, and the head's table as E + s·B·A.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "model/param_store.h"
 
 namespace fairway {
 
-// The adapters' parameters: "lora.<site>.a" and "lora.<site>.b" for the sites q, k, v, o, mlp and head; b is (out, r). a is
-// (in, r) for q, k, v and head, whose product with b is a matrix, and (r, in) for o and mlp, which multiply activations.
+// The adapters' parameters: factors a and b for every site; b is (out, r). a is (in, r) for q, k, v and head, whose product
+// with b is a matrix, and (r, in) for o and mlp, which multiply activations. Names ("lora.q.a") label them and seed their draw.
 std::vector<ParamInfo> adapter_table(const ModelRecipe& model, bool looped, int64_t rank);
 
 // Programs number the adapters' banks from here on, behind those of the model.

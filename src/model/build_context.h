@@ -24,15 +24,15 @@ class BuildContext {
   void begin_pass(int64_t pass, bool last);
   Var narrow(Var rows);  // (M, C) → (N, C)
   // The pass's adapters, where there are any: of a matrix, and of a sublayer with input n whose scaled output went into x.
-  Var adapted(Var weight, std::string_view site);
-  Var adapted(Var x, Var n, Var scale, std::string_view site);
+  Var adapted(Var weight, AdapterSite site);
+  Var adapted(Var x, Var n, Var scale, AdapterSite site);
 
   Var tokens, targets, segment_start, rope;
   Var x0;           // the stream after the embedding, mixed into every block
   Var value_embed;  // (M, K·E), shared by the layers that use it
 
  private:
-  Var adapter(std::string_view site, const char* factor);
+  Var adapter(AdapterSite site, AdapterFactor factor);
   FakeQuant grid_of(ParamId bank) const;
   Tape* tape_;
   const Recipe* recipe_;

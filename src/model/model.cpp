@@ -51,7 +51,7 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
     tape.keep(logits);
     return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
   }
-  const Var table = c.adapted(c.param(ParamId::embed_token), "head");
+  const Var table = c.adapted(c.param(ParamId::embed_token), AdapterSite::head);
   const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);

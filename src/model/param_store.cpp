@@ -49,9 +49,9 @@ const ParamBank& ParamStore::bank(ParamId id) const {
   return *found;
 }
 
-const ParamBank& ParamStore::bank(std::string_view name) const {
-  const auto found = std::find_if(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.name == name; });
-  FAIRWAY_ASSERT(found != banks_.end(), "the model has no parameter '" + std::string(name) + "'");
+const ParamBank& ParamStore::bank(AdapterId id) const {
+  const auto found = std::find_if(banks_.begin(), banks_.end(), [&](const ParamBank& bank) { return bank.info.adapter == id; });
+  FAIRWAY_ASSERT(found != banks_.end(), "the store has no such adapter");
   return *found;
 }
 

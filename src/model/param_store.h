@@ -3,8 +3,6 @@
 #pragma once
 
 #include <set>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/shape/model_shape.h"
@@ -28,8 +26,8 @@ class ParamStore {
 
   const std::vector<ParamBank>& banks() const { return banks_; }
   bool has(ParamId id) const;
-  const ParamBank& bank(ParamId id) const;             // asserts that it exists
-  const ParamBank& bank(std::string_view name) const;  // likewise; for what is not the model's own
+  const ParamBank& bank(ParamId id) const;    // asserts that it exists
+  const ParamBank& bank(AdapterId id) const;  // likewise
   // Everything at once, including the zero padding between banks.
   Tensor flat_values() const { return flat_values_; }
   Tensor flat_grads() const { return flat_grads_; }

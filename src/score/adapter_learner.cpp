@@ -100,7 +100,7 @@ AdapterLearner::~AdapterLearner() = default;
 
 void AdapterLearner::draw() {
   for (const ParamBank& bank : adapters_.banks()) {  // every A has D inputs
-    if (!bank.info.name.ends_with(".a")) continue;
+    if (bank.info.adapter->factor != AdapterFactor::a) continue;
     Rng rng(1, std::hash<std::string>{}(bank.info.name));
     const double bound = 1 / std::sqrt(static_cast<double>(model_.recipe.model.dim));
     for (int64_t i = 0; i < bank.value.numel(); ++i)
@@ -118,7 +118,7 @@ void AdapterLearner::record_update() {
     Tape tape;
     tape.scope("new adapters");
     for (const ParamBank& bank : adapters_.banks()) {
-      if (start == Start::warm && bank.info.name.ends_with(".a")) continue;
+      if (start == Start::warm && bank.info.adapter->factor == AdapterFactor::a) continue;
       const Tensor from = drawn.part(bank.offset, bank.value.spec.shape);
       tape.call(AccumulateScaled{.overwrite = true}, {tape.input("adapter", bank.value), tape.input("drawn", from), Var{}});
     }

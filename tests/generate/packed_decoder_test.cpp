@@ -105,14 +105,14 @@ TEST(PackedDecoding, PacksTheMatricesAndHasNoFloatsOfThem) {
   const QuantizedModel model = quantized(shrunk("pr1105"));
   Queue queue(1);
   const PackedWeights weights(model, queue.pool());
-  const auto bank = [&](const char* name) -> const ParamBank& { return weights.params().bank(name); };
-  EXPECT_NE(weights.find({bank("bank.up").number, 0}), nullptr);
-  EXPECT_EQ(weights.find({bank("bank.up").number, bank("bank.up").value.dim(0)}), nullptr);
-  EXPECT_NE(weights.find({bank("embed.token").number}), nullptr);
-  EXPECT_EQ(weights.find({bank("block.attn_scale").number, 0}), nullptr);
-  EXPECT_EQ(bank("bank.up").value.data, nullptr);
-  EXPECT_EQ(bank("embed.token").value.data, nullptr);
-  EXPECT_NE(bank("block.attn_scale").value.data, nullptr);
+  const auto bank = [&](ParamId id) -> const ParamBank& { return weights.params().bank(id); };
+  EXPECT_NE(weights.find({bank(ParamId::up).number, 0}), nullptr);
+  EXPECT_EQ(weights.find({bank(ParamId::up).number, bank(ParamId::up).value.dim(0)}), nullptr);
+  EXPECT_NE(weights.find({bank(ParamId::embed_token).number}), nullptr);
+  EXPECT_EQ(weights.find({bank(ParamId::attn_scale).number, 0}), nullptr);
+  EXPECT_EQ(bank(ParamId::up).value.data, nullptr);
+  EXPECT_EQ(bank(ParamId::embed_token).value.data, nullptr);
+  EXPECT_NE(bank(ParamId::attn_scale).value.data, nullptr);
 }
 
 TEST(PackedDecoding, TellsAFailureAndGoesOn) {

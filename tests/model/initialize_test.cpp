@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 
+#include "model/named_bank.h"
+
 namespace fairway {
 namespace {
 
@@ -47,7 +49,7 @@ double orthogonality_error(const float* m, int64_t rows, int64_t cols) {
 TEST_F(InitialWeights, MatricesAreOrthogonalOrZero) {
   const int64_t layers = recipe_.model.layers;
   for (const char* name : {"bank.qo", "bank.kv", "bank.up", "bank.down"}) {
-    const Tensor bank = store_.bank(name).value;
+    const Tensor bank = bank_named(store_, name).value;
     for (int64_t i = 0; i < bank.dim(0); ++i) {
       const float* matrix = bank.slice(i).as<float>();
       const bool output = std::string(name) == "bank.down" || (std::string(name) == "bank.qo" && i >= layers);
@@ -59,7 +61,7 @@ TEST_F(InitialWeights, MatricesAreOrthogonalOrZero) {
     }
   }
   for (const char* name : {"bigram.proj", "value_embed.proj"}) {  // spec §16.3: not zero
-    const Tensor proj = store_.bank(name).value;
+    const Tensor proj = bank_named(store_, name).value;
     EXPECT_LE(orthogonality_error(proj.as<float>(), proj.dim(0), proj.dim(1)), 1e-2) << name;
   }
 }
@@ -67,7 +69,7 @@ TEST_F(InitialWeights, MatricesAreOrthogonalOrZero) {
 TEST_F(InitialWeights, NoTwoMatricesAreEqual) {
   std::map<float, std::string> seen;
   for (const char* name : {"bank.qo", "bank.kv", "bank.up"}) {
-    const Tensor bank = store_.bank(name).value;
+    const Tensor bank = bank_named(store_, name).value;
     const int64_t drawn = std::string(name) == "bank.qo" ? bank.dim(0) / 2 : bank.dim(0);
     for (int64_t i = 0; i < drawn; ++i) {
       double sum = 0;  // of a few elements with different weights: equal only for equal matrices
@@ -87,10 +89,10 @@ TEST_F(InitialWeights, ConstantsAreTheSpecs) {
       {"bigram.table", 0},     {"bigram.scale", 0.05}, {"value_embed.scale", 0.1}, {"value_embed.layer_scale", 1},
       {"lane.resid", 1.1},     {"lane.post", 1}};
   for (const auto& [name, value] : constants) {
-    const Tensor tensor = store_.bank(name).value;
+    const Tensor tensor = bank_named(store_, name).value;
     for (int64_t i = 0; i < tensor.numel(); ++i) ASSERT_EQ(tensor.as<float>()[i], static_cast<float>(value)) << name;
   }
-  const Tensor mix = store_.bank("block.resid_mix").value;
+  const Tensor mix = bank_named(store_, "block.resid_mix").value;
   for (int64_t i = 0; i < mix.numel(); ++i) ASSERT_EQ(mix.as<float>()[i], (i / m.dim) % 2 == 0 ? 1.0f : 0.0f);
 }
 
@@ -98,7 +100,7 @@ TEST_F(InitialWeights, TablesAreNormalWithTheirDeviation) {
   const std::vector<std::pair<const char*, double>> tables{{"embed.token", recipe_.model.embed_init_std},
                                                            {"value_embed.table", recipe_.model.value_embed.init_std}};
   for (const auto& [name, deviation] : tables) {
-    const Tensor table = store_.bank(name).value;
+    const Tensor table = bank_named(store_, name).value;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < table.numel(); ++i) {
       const auto value = static_cast<double>(table.as<float>()[i]);
@@ -112,7 +114,7 @@ TEST_F(InitialWeights, TablesAreNormalWithTheirDeviation) {
 
 TEST_F(InitialWeights, DrawnValuesAreExactInBf16) {
   for (const char* name : {"embed.token", "value_embed.table", "bank.qo", "bank.kv", "bank.up", "bigram.proj"}) {
-    const Tensor tensor = store_.bank(name).value;
+    const Tensor tensor = bank_named(store_, name).value;
     for (int64_t i = 0; i < tensor.numel(); ++i)
       ASSERT_EQ(std::bit_cast<uint32_t>(tensor.as<float>()[i]) & 0xFFFFU, 0U) << name;
   }
@@ -122,7 +124,7 @@ TEST_F(InitialWeights, DependOnTheSeedAlone) {
   EXPECT_TRUE(same_bits(store_, weights(recipe_, 1, 3)));
   const ParamStore other = weights(recipe_, 2, 1);
   for (const char* name : {"embed.token", "value_embed.table", "bank.qo", "bank.kv", "bank.up", "bigram.proj"}) {
-    const Tensor a = store_.bank(name).value, b = other.bank(name).value;
+    const Tensor a = bank_named(store_, name).value, b = bank_named(other, name).value;
     EXPECT_NE(std::memcmp(a.data, b.data, a.spec.bytes()), 0) << name;
   }
 }
@@ -132,7 +134,7 @@ TEST_F(InitialWeights, AddingAFeatureMovesNoOtherTensor) {
   plain.model.bigram.rows = 0;
   const ParamStore without = weights(plain, 1, 1);
   for (const ParamBank& bank : without.banks())
-    EXPECT_EQ(std::memcmp(bank.value.data, store_.bank(bank.info.name).value.data, bank.value.spec.bytes()), 0)
+    EXPECT_EQ(std::memcmp(bank.value.data, bank_named(store_, bank.info.name).value.data, bank.value.spec.bytes()), 0)
         << bank.info.name;
 }
 

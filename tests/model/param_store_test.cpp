@@ -42,10 +42,10 @@ TEST(ParamStore, KeepsNamesShapesAndRoles) {
     EXPECT_EQ(store.table()[i].shape, kTable[i].shape);
     EXPECT_EQ(store.table()[i].role, kTable[i].role);
   }
-  EXPECT_EQ(store.bank("b").value.spec.shape, (Shape{2, 4, 4}));
-  EXPECT_EQ(store.bank("c").value.spec.shape, Shape{1});  // a scalar takes one element
+  EXPECT_EQ(store.banks()[1].value.spec.shape, (Shape{2, 4, 4}));
+  EXPECT_EQ(store.banks()[2].value.spec.shape, Shape{1});  // a scalar takes one element
   EXPECT_TRUE(store.has(ParamId::embed_token));
-  EXPECT_EQ(&store.bank(ParamId::embed_token), &store.bank("a"));
+  EXPECT_EQ(&store.bank(ParamId::embed_token), &store.banks()[0]);
   EXPECT_FALSE(store.has(ParamId::qo));
 }
 
@@ -57,7 +57,7 @@ TEST(ParamStore, WithoutGradientsThereAreNone) {
 
 TEST(ParamStore, AnUnknownBankIsABrokenInvariant) {
   const ParamStore store(kTable, ParamStore::Gradients::none);
-  EXPECT_THROW(store.bank("d"), std::logic_error);
+  EXPECT_THROW(store.bank(AdapterId{AdapterSite::q, AdapterFactor::a}), std::logic_error);
   EXPECT_THROW(store.bank(ParamId::qo), std::logic_error);
 }
 

@@ -9,6 +9,7 @@
 #include "backends/backends.h"
 #include "base/rng.h"
 #include "model/model.h"
+#include "model/named_bank.h"
 #include "model/shape/model_shape.h"
 
 namespace fairway::model_test {
@@ -44,7 +45,7 @@ class TinyModel {
     }
   }
 
-  Tensor at(const char* name) { return params_.bank(name).value; }
+  Tensor at(const char* name) { return bank_named(params_, name).value; }
   void set(const char* name, double value) { set(at(name), value); }
   static void set(const Tensor& tensor, double value) {
     for (int64_t i = 0; i < tensor.numel(); ++i) tensor.as<float>()[i] = static_cast<float>(value);

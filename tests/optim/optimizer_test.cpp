@@ -8,6 +8,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "model/named_bank.h"
 
 namespace fairway {
 namespace {
@@ -52,8 +53,8 @@ class Bench {
   }
   void update(const StepNumbers& numbers) { optimizer_.update(numbers); }
   double gradient_norm() { return optimizer_.gradient_norm(); }
-  Values values(const char* name) const { return list(params_.bank(name).value); }
-  Values grads(const char* name) const { return list(params_.bank(name).grad); }
+  Values values(const char* name) const { return list(bank_named(params_, name).value); }
+  Values grads(const char* name) const { return list(bank_named(params_, name).grad); }
   ParamStore& params() { return params_; }
   Optimizer& optimizer() { return optimizer_; }
 
@@ -216,7 +217,7 @@ TEST(Optimizer, EveryKindOfPostNormIsHonoured) {
     Recipe recipe = recipe_for_tests();
     recipe.optim.matrix = {.lr = 1, .wd = 0, .newton_schulz = NewtonSchulzSet::turbo4, .aol = true, .post_norm = kind};
     Bench bench(recipe, {{"p", {1, 3, 5}, ParamRole::matrix}});
-    Bench::fill(bench.params().bank("p").value, 0, 0);
+    Bench::fill(bank_named(bench.params(), "p").value, 0, 0);
     bench.rank(0, 1, 1);
     bench.update({.momentum = 0.9});
     return bench.values("p");

@@ -72,7 +72,7 @@ const QuantizedTensor& first_down(const QuantizedModel& model) {
 // At equal bits a row of small weights has the step of the others, not one of its own.
 TEST(BitAllocator, RowsShareAStep) {
   SmallModel small;
-  const Tensor& down = small.weights.bank("bank.down").value;
+  const Tensor& down = small.weights.bank(ParamId::down).value;
   for (int64_t i = 0; i < down.cols(); ++i) down.as<float>()[i] *= 0.1F;
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
   QuantReport report;
@@ -85,7 +85,7 @@ TEST(BitAllocator, RowsShareAStep) {
 // A weight far out leaves its row a coarser step in eight bits, no coarser than that, and the other rows theirs.
 TEST(BitAllocator, ARowGoesAsFineAsItsLargestWeightAllows) {
   SmallModel small;
-  const Tensor& down = small.weights.bank("bank.down").value;
+  const Tensor& down = small.weights.bank(ParamId::down).value;
   down.as<float>()[5] = 1.5F;  // the others deviate by 0.05
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
   QuantReport report;

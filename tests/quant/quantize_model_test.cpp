@@ -93,7 +93,7 @@ TEST(QuantizeModel, MissingAndIndefiniteHessiansAreToldAndRounded) {
 
 TEST(QuantizeModel, WeightsThatAreNotFiniteAreRefused) {
   SmallModel small;
-  small.weights.bank("bank.up").value.as<float>()[64 * 192 + 70] = NAN;
+  small.weights.bank(ParamId::up).value.as<float>()[64 * 192 + 70] = NAN;
   QuantReport report;
   try {
     small.quantize(report);

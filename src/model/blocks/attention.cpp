@@ -27,9 +27,9 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(point_name(InputPoint::attn_in, layer), normed);
-  const auto qkv = tape.call(
-      QkvProject{}, {normed, c.adapted(c.matrix(ParamId::qo, layer), "q"), c.adapted(c.matrix(ParamId::kv, layer), "k"),
-                     c.adapted(c.matrix(ParamId::kv, m.layers + layer), "v")});
+  const auto qkv = tape.call(QkvProject{}, {normed, c.adapted(c.matrix(ParamId::qo, layer), AdapterSite::q),
+                                            c.adapted(c.matrix(ParamId::kv, layer), AdapterSite::k),
+                                            c.adapted(c.matrix(ParamId::kv, m.layers + layer), AdapterSite::v)});
   Var v = qkv.out.v;
   const auto& with_values = m.value_embed.layers;
   if (const auto at = std::find(with_values.begin(), with_values.end(), layer);

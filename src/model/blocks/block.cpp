@@ -11,13 +11,13 @@ Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   const Var scale = c.param(ParamId::mlp_scale, layer);
   const auto mlp = tape.call(Mlp{}, {x, normed, c.matrix(ParamId::up, layer), c.matrix(ParamId::down, layer), scale});
   tape.observe(point_name(InputPoint::mlp_hidden, layer), mlp.saved.post);
-  return c.adapted(mlp.out.y, normed, scale, "mlp");
+  return c.adapted(mlp.out.y, normed, scale, AdapterSite::mlp);
 }
 
 Var attention_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   const Var heads = c.narrow(attention_heads(c, layer, normed)), scale = c.param(ParamId::attn_scale, layer);
   const Var out = c.tape().one(ProjectResidual{}, {c.narrow(x), heads, c.matrix(ParamId::qo, c.model().layers + layer), scale});
-  return c.adapted(out, c.inputs().adapters ? c.narrow(normed) : Var{}, scale, "o");
+  return c.adapted(out, c.inputs().adapters ? c.narrow(normed) : Var{}, scale, AdapterSite::o);
 }
 
 }  // namespace

@@ -10,11 +10,21 @@
 
 namespace fairway {
 
+// A factor of a low-rank adapter and where the adapter sits (model/adapters.h).
+enum class AdapterSite : uint8_t { q, k, v, o, mlp, head };
+enum class AdapterFactor : uint8_t { a, b };
+struct AdapterId {
+  AdapterSite site;
+  AdapterFactor factor;
+  bool operator==(const AdapterId&) const = default;
+};
+
 struct ParamInfo {
   std::string name;            // interchange name
   std::vector<int64_t> shape;  // row-major; empty = one number
   ParamRole role = ParamRole::scalar;
-  std::optional<ParamId> id = std::nullopt;  // absent: not the model's own (adapters)
+  std::optional<ParamId> id = std::nullopt;         // absent: not the model's own
+  std::optional<AdapterId> adapter = std::nullopt;  // absent: not of an adapter
 
   int64_t count() const;
   const ParamRow& row() const;  // asserts that it is the model's own
