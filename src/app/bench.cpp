@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
-#include "app/pack_bench.h"
-#include "app/quantize_bench.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/json.h"

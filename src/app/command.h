@@ -45,6 +45,8 @@ void add_weights(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_pack(CLI::App& program);
+void add_pack_bench(CLI::App& bench);
+void add_quantize_bench(CLI::App& bench);
 void add_generate_bench(CLI::App& bench);
 void add_scaling_bench(CLI::App& bench);
 void add_compare(CLI::App& program);

@@ -48,7 +48,7 @@ const std::map<std::string, Names> kMayInclude{
       "artifact", "score", "pack"}},
     {"bench",
      {"tensor", "recipe", "autograd", "ops/cpu", "ops/cuda", "backends", "data", "model", "optim", "train", "quant", "artifact",
-      "score", "generate"}},
+      "score", "generate", "pack", "stages"}},
     {"analysis", {"autograd", "model", "quant", "score"}},
     {"record", {"stages"}},
     {"bundle", {}},

@@ -1,8 +1,4 @@
-// `fairway bench quantize`: what each way to quantize a run's weights costs in bytes and in bits per byte, scored from the
-// bytes of the file that it would write. The rows are those that published systems differ in: rounding, the search for a clip,
-// GPTQ with three calibrations, SDClip and its Hessian-aware form, two widths, and the allocator at the size of uniform
-// settings.
-#include "app/quantize_bench.h"
+#include "bench/quantize_bench.h"
 
 #include <fmt/core.h>
 
@@ -10,24 +6,14 @@
 #include <map>
 #include <optional>
 
-#include "app/scoring_flags.h"
 #include "base/clock.h"
-#include "base/output.h"
-#include "model/shape/model_shape.h"
 #include "pack/fit.h"
 #include "stages/calibration.h"
 
-namespace fairway::app {
+namespace fairway::bench {
 namespace {
 
-struct TableFlags {
-  std::shared_ptr<ScoreRequest> scoring = std::make_shared<ScoreRequest>();
-  std::string train_data;
-  std::vector<std::string> overrides, only;
-  int64_t calibration_tokens = 64 * 2048;
-};
-
-struct Row {
+struct Setting {
   std::string name;
   std::optional<Calibration> calibration;  // none: no Hessians
   std::vector<std::string> settings;
@@ -35,7 +21,7 @@ struct Row {
 };
 
 // The best of the three sources that a run always has stands for the settings that are not about calibration.
-std::vector<Row> rows_of(int64_t matrices) {
+std::vector<Setting> settings_of(int64_t matrices) {
   const std::string sdclip = "quant.scale=\"sdclip\"", percentile = "quant.scale=\"percentile\"", gptq = "quant.rule=\"gptq\"",
                     rtn = "quant.rule=\"rtn\"", lite = "quant.rule=\"gptq_lite\"";
   const auto k = [](double value) { return fmt::format("quant.clip={{attn={0}, mlp={0}}}", value); };
@@ -61,63 +47,60 @@ std::vector<Row> rows_of(int64_t matrices) {
           {"allocator, bytes of percentile", train, {gptq, sdclip}, "percentile int6, GPTQ, train"}};
 }
 
-class Table {
+class QuantizeTable {
  public:
-  Table(const CommonFlags& common, const TableFlags& flags)
-      : common_(common), flags_(flags), machine_(common), scoring_(open_scoring(*flags.scoring)) {}
+  QuantizeTable(Scoring& scoring, const QuantizeBenchOptions& options, Machine& machine, bool quiet,
+                const std::function<void(const QuantizeBenchRow&)>& tell)
+      : scoring_(scoring), options_(options), machine_(machine), quiet_(quiet), tell_(tell) {}
 
-  int run() {
-    const Recipe& recipe = scoring_->source.recipe;
+  void run() {
+    const Recipe& recipe = scoring_.source.recipe;
     plain_ = score();
-    add("single precision", 4 * parameter_count(recipe.model), 32, plain_, 0);
-    trained_ = {recipe, scoring_->source.weights, scoring_->source.folder};
-    for (const std::string& change : flags_.overrides) apply_override(trained_.recipe, change);
-    for (const Row& row : rows_of(6 * recipe.model.layers)) {
+    tell_({"single precision", 4 * parameter_count(recipe.model), 32, plain_, 0, 0});
+    trained_ = {recipe, scoring_.source.weights, scoring_.source.folder};
+    for (const std::string& change : options_.overrides) apply_override(trained_.recipe, change);
+    for (const Setting& row : settings_of(6 * recipe.model.layers)) {
       if (wanted(row)) measure_row(row);
     }
-    print_result(common_, {{"rows", lines_}}, text_);
-    return 0;
   }
 
  private:
-  bool wanted(const Row& row) const {
-    const std::filesystem::path kept = scoring_->source.folder / kHessianFile;
+  bool wanted(const Setting& row) const {
+    const std::filesystem::path kept = scoring_.source.folder / kHessianFile;
     if (row.calibration == Calibration::online && !std::filesystem::exists(kept)) return false;
     if (!row.size_of.empty() && !bytes_.contains(row.size_of)) return false;
-    if (flags_.only.empty()) return true;
-    return std::any_of(flags_.only.begin(), flags_.only.end(),
+    if (options_.only.empty()) return true;
+    return std::any_of(options_.only.begin(), options_.only.end(),
                        [&](const std::string& part) { return row.name.find(part) != std::string::npos; });
   }
-  double score() {
-    return score_stream(*scoring_, scoring_->settings, scoring_->stream, machine_, common_.quiet).score.bits_per_byte();
-  }
+  double score() { return score_stream(scoring_, scoring_.settings, scoring_.stream, machine_, quiet_).score.bits_per_byte(); }
   const HessianStore* hessians(const std::optional<Calibration>& from) {
     if (!from) return nullptr;
     auto found = hessians_.find(*from);
     if (found == hessians_.end()) {
-      const CalibrationRequest request{trained_, *from, flags_.train_data, flags_.calibration_tokens};
-      found = hessians_.emplace(*from, make_hessians(request, machine_, single_process(), common_.quiet)).first;
+      const CalibrationRequest request{trained_, *from, options_.train_data, options_.calibration_tokens};
+      found = hessians_.emplace(*from, make_hessians(request, machine_, single_process(), quiet_)).first;
     }
     return &found->second;
   }
   // Uniform settings need none.
-  std::function<TensorMoments()> allocator_moments(const Row& row) {
+  std::function<TensorMoments()> allocator_moments(const Setting& row) {
     if (row.size_of.empty()) return {};
     return [this, from = row.calibration.value_or(Calibration::self)] { return moments(from); };
   }
   TensorMoments moments(Calibration from) {
     auto found = moments_.find(from);
     if (found == moments_.end()) {
-      const CalibrationRequest request{trained_, from, flags_.train_data, flags_.calibration_tokens};
-      found = moments_.emplace(from, make_moments(request, machine_, single_process(), common_.quiet)).first;
+      const CalibrationRequest request{trained_, from, options_.train_data, options_.calibration_tokens};
+      found = moments_.emplace(from, make_moments(request, machine_, single_process(), quiet_)).first;
     }
     return found->second;
   }
-  void measure_row(const Row& row) {
-    Recipe recipe = scoring_->source.recipe;
+  void measure_row(const Setting& row) {
+    Recipe recipe = scoring_.source.recipe;
     recipe.quant = {};
     for (const std::string& change : row.settings) apply_override(recipe, change);
-    for (const std::string& change : flags_.overrides) apply_override(recipe, change);
+    for (const std::string& change : options_.overrides) apply_override(recipe, change);
     validate(recipe, row.name);
     const double begun = seconds_now();
     // The allocator gets a byte less than the uniform setting took, so that the latter does not fit.
@@ -133,51 +116,28 @@ class Table {
                                      .moments = allocator_moments(row)});
     const double seconds = seconds_now() - begun;
     bytes_[row.name] = fitted.bytes.size();
-    scoring_->source.weights = dequantized(read_artifact(fitted.bytes, row.name), recipe);
+    scoring_.source.weights = dequantized(read_artifact(fitted.bytes, row.name), recipe);
     const double bits = score();
-    add(row.name, static_cast<int64_t>(fitted.bytes.size()), fitted.ledger.bits_per_weight(), bits, seconds);
-  }
-  void add(const std::string& name, int64_t bytes, double per_weight, double bits, double seconds) {
-    lines_.push_back({{"name", name},
-                      {"bytes", bytes},
-                      {"bits_per_weight", per_weight},
-                      {"val_bpb", bits},
-                      {"damage", bits - plain_},
-                      {"seconds", seconds}});
-    const std::string line =
-        fmt::format("| {} | {} | {:.3f} | {:.5f} | {:.5f} |\n", name, bytes, per_weight, bits, bits - plain_);
-    if (text_.empty()) text_ = "| setting | file, bytes | bits per weight | bits per byte | damage |\n|---|---|---|---|---|\n";
-    text_ += line;
-    if (!common_.quiet) print_err(line);
+    tell_({row.name, static_cast<int64_t>(fitted.bytes.size()), fitted.ledger.bits_per_weight(), bits, bits - plain_, seconds});
   }
 
-  const CommonFlags& common_;
-  const TableFlags& flags_;
-  Machine machine_;
-  std::unique_ptr<Scoring> scoring_;
+  Scoring& scoring_;
+  const QuantizeBenchOptions& options_;
+  Machine& machine_;
+  bool quiet_;
+  const std::function<void(const QuantizeBenchRow&)>& tell_;
   WeightSource trained_;
   std::map<Calibration, HessianStore> hessians_;
   std::map<Calibration, TensorMoments> moments_;
   std::map<std::string, uint64_t> bytes_;
-  nlohmann::ordered_json lines_ = nlohmann::ordered_json::array();
-  std::string text_;
   double plain_ = 0;
 };
 
 }  // namespace
 
-void add_quantize_bench(CLI::App& bench) {
-  auto flags = std::make_shared<TableFlags>();
-  CLI::App* command = add_command(bench, "quantize", "bytes and bits per byte of every way to quantize a run",
-                                  [flags](const CommonFlags& common) { return Table(common, *flags).run(); });
-  add_scoring_flags(*command, flags->scoring, true);
-  command->get_option("--set")->description("key=value, changes a key of [score]");
-  command->add_option("--quant", flags->overrides, "key=value, changes a key in every row (train.micro_batch_tokens=2048)");
-  command->add_option("--train-data", flags->train_data, "folder of training shards (default: RUN/data)");
-  command->add_option("--calibration-tokens", flags->calibration_tokens, "tokens of generated calibration text")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  command->add_option("--only", flags->only, "only rows whose name contains this text");
+void bench_quantize(Scoring& scoring, const QuantizeBenchOptions& options, Machine& machine, bool quiet,
+                    const std::function<void(const QuantizeBenchRow&)>& tell) {
+  QuantizeTable(scoring, options, machine, quiet, tell).run();
 }
 
-}  // namespace fairway::app
+}  // namespace fairway::bench
