@@ -11,6 +11,7 @@
 
 #include "analysis/token_rows.h"
 #include "backends/backends.h"
+#include "model/named_bank.h"
 
 namespace fairway::analysis_test {
 
@@ -33,19 +34,19 @@ inline Recipe hand_made_recipe() {
 inline std::shared_ptr<ParamStore> hand_made_weights(const Recipe& recipe) {
   auto params = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
   const auto at = [&](const char* bank, int64_t slice, int64_t row, int64_t col) -> float& {
-    const Tensor matrix = params->bank(bank).value.slice(slice);
+    const Tensor matrix = bank_named(*params, bank).value.slice(slice);
     return matrix.as<float>()[row * matrix.cols() + col];
   };
   const auto ones = [&](const char* bank) {
-    const Tensor value = params->bank(bank).value;
+    const Tensor value = bank_named(*params, bank).value;
     std::fill_n(value.as<float>(), value.numel(), 1.0F);
   };
   ones("block.attn_scale");
   for (int64_t layer = 0; layer < 2; ++layer) {
     for (int64_t d = 0; d < kWidth; ++d) at("block.resid_mix", layer, 0, d) = 1;
-    for (int64_t head = 0; head < 2; ++head) params->bank("block.q_gain").value.as<float>()[layer * 2 + head] = 40;
+    for (int64_t head = 0; head < 2; ++head) bank_named(*params, "block.q_gain").value.as<float>()[layer * 2 + head] = 40;
   }
-  const Tensor table = params->bank("embed.token").value;
+  const Tensor table = bank_named(*params, "embed.token").value;
   for (int64_t token = 0; token < kNames; ++token)
     table.as<float>()[token * kWidth + token] = table.as<float>()[token * kWidth + 2 * kNames] = 1;
 

@@ -10,6 +10,7 @@
 #include "analysis/logit_lens.h"
 #include "analysis/sensitivity.h"
 #include "analysis/spectra.h"
+#include "model/named_bank.h"
 #include "quant/quantize_model.h"
 #include "score/tiny_score.h"
 
@@ -76,9 +77,9 @@ TEST(Lens, OfAModelThatCopiesSeesTheTokenItself) {
   TinyAnalysis tiny;  // logits of the stream x = embedding of the token: the largest is the token's own
   for (const ParamBank& bank : tiny.weights->banks())
     if (bank.info.name != "embed.token") std::fill_n(bank.value.as<float>(), bank.value.numel(), 0.0F);
-  const Tensor smear = tiny.weights->bank("smear.gate").value;
+  const Tensor smear = bank_named(*tiny.weights, "smear.gate").value;
   std::fill_n(smear.as<float>(), smear.numel(), -30.0F);  // closed
-  const Tensor mix = tiny.weights->bank("block.resid_mix").value;
+  const Tensor mix = bank_named(*tiny.weights, "block.resid_mix").value;
   for (int64_t layer = 0; layer < 3; ++layer) std::fill_n(mix.slice(layer).as<float>(), mix.cols(), 1.0F);
   for (size_t i = 0; i < tiny.stream.size(); ++i) tiny.stream[i] = static_cast<uint16_t>(3 + i / 4);  // each token four times
   tiny.stream.resize(2 * kContext + 1);
@@ -102,7 +103,7 @@ TEST(Calibration, CountsByHand) {
 
 TEST(Calibration, OfAModelThatKnowsNothingIsUniform) {
   TinyAnalysis tiny;
-  const Tensor table = tiny.weights->bank("embed.token").value;
+  const Tensor table = bank_named(*tiny.weights, "embed.token").value;
   std::fill_n(table.as<float>(), table.numel(), 0.0F);
   const CalibrationReport report = measure_calibration(tiny.input());
   EXPECT_EQ(report.count(), 23 * kContext);

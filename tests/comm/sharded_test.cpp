@@ -8,6 +8,7 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "comm/thread_ranks.h"
+#include "model/named_bank.h"
 #include "optim/optimizer.h"
 
 namespace fairway {
@@ -178,7 +179,7 @@ TEST(Sharded, SlicesSetOutAfterTheLastCallThatAddsToThem) {
   const EarlySlices slices(banks, *executor, single_process());
   Program program;
   const auto writes = [&](const char* bank, int64_t slice) {
-    program.slots.push_back({Slot::Kind::gradient, {params.bank(bank).number, slice}});
+    program.slots.push_back({Slot::Kind::gradient, {bank_named(params, bank).number, slice}});
     program.values.push_back({.name = "gradient", .place = Value::Place::bound});
     program.values.back().slot = static_cast<int32_t>(program.slots.size() - 1);
     program.calls.emplace_back();

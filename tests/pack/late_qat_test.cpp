@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/backends.h"
+#include "model/named_bank.h"
 #include "pack/naive_hessians.h"
 #include "quant/quantize_model.h"
 #include "score/eval_model.h"
@@ -43,7 +44,7 @@ void expect_quantizers_grid(const std::vector<std::string>& settings, float wide
   dequantize(quantized, *rounded);
   for (const ParamBank& bank : params->banks()) {  // late QAT is about the banks
     if (!bank.info.name.starts_with("bank."))
-      std::copy_n(bank.value.as<float>(), bank.value.numel(), rounded->bank(bank.info.name).value.as<float>());
+      std::copy_n(bank.value.as<float>(), bank.value.numel(), bank_named(*rounded, bank.info.name).value.as<float>());
   }
   const std::vector<float> through = nll_of(recipe, params, {.fake_quant = true});
   EXPECT_EQ(through, nll_of(recipe, rounded, {}));

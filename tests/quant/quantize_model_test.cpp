@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "model/named_bank.h"
 #include "quant/lqer.h"
 #include "quant/mixed_bits.h"
 #include "quant/small_model.h"
@@ -110,7 +111,7 @@ TEST(QuantizeModel, ChoosingTheClipByTheHessianNeverLosesMore) {
     SmallModel mse({"quant.scale=percentile", "quant.choice=mse", set}), weighted({"quant.scale=percentile", set});
     for (SmallModel* small : {&mse, &weighted})
       for (const char* bank : {"bank.qo", "bank.up"}) {
-        const Tensor value = small->weights.bank(bank).value;
+        const Tensor value = bank_named(small->weights, bank).value;
         for (int64_t i = 0; i < value.numel(); ++i) value.as<float>()[i] *= 40;
       }
     QuantReport by_mse, by_hessian;
