@@ -10,6 +10,10 @@
 namespace fairway::app {
 namespace {
 
+nlohmann::ordered_json seed_json(const std::optional<uint64_t>& seed) {
+  return seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json(nullptr);
+}
+
 void add_tokenize(CLI::App& parent) {
   auto options = std::make_shared<data::TokenizeOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
@@ -34,6 +38,7 @@ void add_tokenize(CLI::App& parent) {
                       {"bytes", r.bytes},
                       {"text_bytes", r.text_bytes},
                       {"shards", r.shards},
+                      {"shuffle", seed_json(options->shuffle)},
                       {"seconds", r.seconds},
                       {"resumed_documents", r.resumed_documents}},
                      fmt::format("{} documents, {} tokens, {} bytes in {} shards ({:.1f} s) to {}\n", r.documents, r.tokens,
@@ -45,6 +50,8 @@ void add_tokenize(CLI::App& parent) {
   command->add_option("--out", options->out, "folder for the shards")->required();
   command->add_option("--shards", options->shards, "number of training shards, of equal size (0: 100 M tokens each)")
       ->check(CLI::Range(0, 100000));
+  command->add_option("--shuffle", options->shuffle, "write the training documents in a random order fixed by this seed")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--val", *validation, "text of the validation shard");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
   command->add_flag("--case-ops", options->case_ops,
@@ -79,6 +86,7 @@ void add_inspect(CLI::App& parent) {
                                     print_result(flags,
                                                  {{"shards", r.shards},
                                                   {"tokens", r.tokens},
+                                                  {"shuffle", seed_json(r.shuffle)},
                                                   {"problems", r.problems},
                                                   {"sampled_tokens", r.sampled_tokens},
                                                   {"sampled_documents", r.sampled_documents}},

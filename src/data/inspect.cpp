@@ -60,6 +60,7 @@ class Inspection {
   void load_companions() {
     try {
       manifest_ = read_manifest(folder_);
+      if (manifest_) result_.shuffle = manifest_->shuffle;
     } catch (const InputError& error) {
       problem(error.what());
     }
@@ -152,6 +153,7 @@ class Inspection {
     for (const Shard& shard : shards_)
       text += fmt::format("{:<34} {:>14} tokens\n", shard.path().filename().string(), shard.tokens());
     text += fmt::format("{:<34} {:>14} tokens in {} shards\n", "total", result_.tokens, result_.shards);
+    if (result_.shuffle) text += fmt::format("training documents shuffled with seed {}\n", *result_.shuffle);
     if (result_.sampled_tokens > 0) draw_frequencies(text);
     if (result_.sampled_documents > 0) draw_lengths(text);
     for (const std::string& sentence : result_.problems) text += "problem: " + sentence + "\n";

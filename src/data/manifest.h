@@ -25,6 +25,7 @@ struct Manifest {
   uint64_t documents = 0, bytes = 0;          // of the training text: UTF-8 as read
   uint64_t val_documents = 0, val_bytes = 0;  // of the validation text
   bool case_ops = false;
+  std::optional<uint64_t> shuffle;  // seed of the order of the training documents; nothing: the text's own order
   std::vector<ManifestShard> shards;
 
   bool names(const Tokenizer& tokenizer) const {

@@ -2,12 +2,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/writer_lock.h"
+#include "data/document_shuffle.h"
 #include "data/documents.h"
 #include "data/manifest.h"
 #include "data/ordered_pipeline.h"
@@ -176,10 +178,14 @@ std::vector<uint64_t> shard_sizes(uint64_t tokens, int shards, uint64_t shard_to
   return sizes;
 }
 
-template <class Read>
-ManifestShard cut_shard(const std::filesystem::path& folder, const std::string& name, uint64_t begin, uint64_t tokens,
-                        Read read) {
-  ShardWriter writer(folder / name, tokens);
+using ReadWords = std::function<void(uint64_t position, std::span<uint16_t> out)>;  // called in order, without gaps
+
+struct ShardSources {
+  ReadWords tokens, bytes;  // no bytes: no shards of them
+};
+
+ManifestShard cut_shard(const std::filesystem::path& file, uint64_t begin, uint64_t tokens, const ReadWords& read) {
+  ShardWriter writer(file, tokens);
   std::vector<uint16_t> buffer(std::min<uint64_t>(tokens, 1 << 20));
   for (uint64_t done = 0; done < tokens;) {
     const auto part = std::span(buffer).first(std::min<uint64_t>(buffer.size(), tokens - done));
@@ -187,18 +193,16 @@ ManifestShard cut_shard(const std::filesystem::path& folder, const std::string& 
     writer.append(part);
     done += part.size();
   }
-  return {name, tokens, writer.finish()};
+  return {file.filename().string(), tokens, writer.finish()};
 }
 
-void cut_shards(const TokenStream& stream, const std::filesystem::path& folder, std::string_view kind,
-                const std::vector<uint64_t>& sizes, bool byte_counts, std::vector<ManifestShard>& listed) {
+void cut_shards(const ShardSources& sources, const std::filesystem::path& folder, std::string_view kind,
+                const std::vector<uint64_t>& sizes, std::vector<ManifestShard>& listed) {
   uint64_t begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    listed.push_back(cut_shard(folder, fmt::format("fineweb_{}_{:06}.bin", kind, i), begin, sizes[i],
-                               [&](uint64_t at, std::span<uint16_t> out) { stream.read(at, out); }));
-    if (byte_counts)
-      listed.push_back(cut_shard(folder, fmt::format("fineweb_{}_bytes_{:06}.bin", kind, i), begin, sizes[i],
-                                 [&](uint64_t at, std::span<uint16_t> out) { stream.read_bytes(at, out); }));
+    listed.push_back(cut_shard(folder / fmt::format("fineweb_{}_{:06}.bin", kind, i), begin, sizes[i], sources.tokens));
+    if (sources.bytes)
+      listed.push_back(cut_shard(folder / fmt::format("fineweb_{}_bytes_{:06}.bin", kind, i), begin, sizes[i], sources.bytes));
     begin += sizes[i];
   }
 }
@@ -221,6 +225,8 @@ void check_strangers(const std::filesystem::path& folder, std::string_view kind,
 
 void check(const TokenizeOptions& options) {
   if (options.inputs.empty() && !options.validation) throw InputError("no text was given to tokenize");
+  if (options.shuffle && options.inputs.empty())
+    throw InputError("--shuffle orders training documents, but no training text was given");
   if (options.shards < 0 || options.shards > 999999)
     throw InputError(fmt::format("{} shards were asked for; expected 1 to 999999", options.shards));
   if (options.shard_tokens < 1 || options.shard_tokens > kMaxShardTokens)
@@ -247,8 +253,17 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
     stale.push_back(shard.name);
     return true;
   });
+  ShardSources sources{.tokens = [&](uint64_t at, std::span<uint16_t> out) { stream.read(at, out); }};
+  if (!train && (options.byte_counts || options.case_ops))
+    sources.bytes = [&](uint64_t at, std::span<uint16_t> out) { stream.read_bytes(at, out); };
+  std::optional<DocumentShuffle> shuffle;
+  if (train && options.shuffle) {
+    shuffle.emplace(stream, options.out, *options.shuffle, options.shuffle_words);
+    sources.tokens = [&](uint64_t, std::span<uint16_t> out) { shuffle->next(out); };
+  }
   for (const std::string& name : stale) std::filesystem::remove(options.out / name);
-  cut_shards(stream, options.out, kind, sizes, !train && (options.byte_counts || options.case_ops), manifest.shards);
+  cut_shards(sources, options.out, kind, sizes, manifest.shards);
+  if (train) manifest.shuffle = options.shuffle;
   (train ? manifest.documents : manifest.val_documents) = state.documents;
   (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
 }

@@ -20,6 +20,8 @@ struct TokenizeOptions {
   std::filesystem::path tokenizer, out;
   int shards = 0;  // train shards of equal size; 0: as many of shard_tokens as it takes
   uint64_t shard_tokens = 100'000'000;
+  std::optional<uint64_t> shuffle;  // seed of a random order of the training documents; validation text keeps its order
+  uint64_t shuffle_words = uint64_t{1} << 25;  // 16-bit words of documents sorted in memory at a time, about
   int threads = 2;
   bool byte_counts = false;  // also fineweb_val_bytes_*.bin: original bytes of each validation token
   bool case_ops = false;     // transform the text first (spec A.7); implies byte_counts, implied by a tokenizer with operators
@@ -67,6 +69,7 @@ struct InspectResult {
   uint64_t tokens = 0;
   std::vector<std::string> problems;
   uint64_t sampled_tokens = 0, sampled_documents = 0;
+  std::optional<uint64_t> shuffle;         // seed of the documents' order, where the manifest has one
   std::vector<uint64_t> frequencies;       // by token id, of the sample
   std::vector<uint64_t> document_lengths;  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
   std::string text;                        // table and pictures for a terminal

@@ -54,6 +54,9 @@ class BadInput : public testing::Test {
 };
 
 TEST_F(BadInput, CommandsAndFlags) {
+  const auto tokenize_with = [&](const std::string& flag, const std::string& value) -> Args {
+    return {"data", "tokenize", at("x"), "--tokenizer", at("m"), "--out", at("run"), flag, value};
+  };
   expect_refused({
       {"no command", {}, {"subcommand"}},
       {"unknown command", {"trian"}, {"trian"}},
@@ -89,6 +92,9 @@ TEST_F(BadInput, CommandsAndFlags) {
       {"temperature nan", {"generate", at("run"), "--temperature", "nan"}, {"--temperature", "nan"}},
       {"bench seconds", {"bench", "step", "--recipe", "smoke", "--seconds", "-3"}, {"--seconds", "-3"}},
       {"vocabulary", {"data", "train-tokenizer", at("x"), "--vocab", "70000", "--out", at("y")}, {"--vocab", "70000"}},
+      {"shuffle seed", tokenize_with("--shuffle", "blue"), {"--shuffle", "blue"}},
+      {"negative shuffle seed", tokenize_with("--shuffle", "-1"), {"--shuffle", "-1"}},
+      {"shuffle seed beyond 2^53", tokenize_with("--shuffle", "9007199254740993"), {"--shuffle", "9007199254740993"}},
       {"compare length", {"ops", "compare", "smoke", "--length", "0"}, {"--length", "0"}},
       {"temperature", {"generate", at("run"), "--temperature", "-1"}, {"--temperature", "-1"}},
   });

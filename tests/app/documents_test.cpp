@@ -38,4 +38,27 @@ TEST(Documents, AreKeptApartByTrainingAndEveryScoreAfterIt) {
             2);  // the receipt of another score
 }
 
+TEST(Documents, AreShuffledWhereASeedIsGiven) {
+  const ScratchFolder scratch;
+  const std::string data = scratch / "data", model = data + "/tokenizer.model", text = scratch / "text.txt";
+  make_data(data);
+  put_file(text, "one walks\n\n\n\nthe other sits\n\n\n\nnobody sleeps\n\n\n\nall of them eat\n");
+  const auto tokenize = [&](const std::string& out, const Args& more) {
+    Args args{"data", "tokenize", text, "--tokenizer", model, "--out", scratch / out, "--shards", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_json(args);
+  };
+  EXPECT_EQ(tokenize("plain", {})["shuffle"], nullptr);
+  const json shuffled = tokenize("shuffled", {"--shuffle", "3", "--threads", "1"});
+  EXPECT_EQ(shuffled["shuffle"], 3);
+  EXPECT_EQ(shuffled["documents"], 4);
+  EXPECT_EQ(tokenize("again", {"--shuffle", "3", "--threads", "4"})["tokens"], shuffled["tokens"]);
+  const auto shard = [&](const std::string& out) { return contents(scratch / out / "fineweb_train_000000.bin"); };
+  EXPECT_EQ(shard("shuffled"), shard("again"));
+  EXPECT_NE(shard("shuffled"), shard("plain"));
+  EXPECT_EQ(shard("shuffled").size(), shard("plain").size());
+  EXPECT_EQ(run_json({"data", "inspect", scratch / "plain"})["shuffle"], nullptr);
+  EXPECT_EQ(run_json({"data", "inspect", scratch / "shuffled"})["shuffle"], 3);
+}
+
 }  // namespace
