@@ -106,6 +106,7 @@ struct SensitivityRecipe {
 struct QuantRecipe {
   QuantRule rule = QuantRule::gptq;
   Calibration calibration = Calibration::self;
+  int64_t calibration_batches = 16;
   ScaleRule scale = ScaleRule::sdclip;
   ClipChoice choice = ClipChoice::hessian;
   int64_t matrix_bits = 6;
@@ -127,6 +128,8 @@ struct QuantRecipe {
     fields.key("rule", self.rule, "round to nearest, the same with a search for the clip, or GPTQ"_help);
     fields.key("calibration", self.calibration,
                "source of GPTQ's inputs: own samples, training data, or the training run itself"_help);
+    fields.key("calibration_batches", self.calibration_batches, Between{1, 4096},
+               "micro-batches of training data, where that is the source"_help);
     fields.key("scale", self.scale,
                "a row's step: from a percentile of its magnitudes (never below 1/R) or from its deviation"_help);
     fields.key("choice", self.choice, "percentile: the error that picks the clip, plain or weighted by the Hessian"_help);

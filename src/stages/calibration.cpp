@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kTrainBatches = 16;           // micro-batches, as the published systems with a reserve of a few seconds take
 constexpr uint64_t kOnlineStream = 0x5eed0000;  // away from the training run's own order of data
 
 CalibrationProgress shown_on(ProgressLine& line) {
@@ -46,7 +45,7 @@ data::ShardSet shards_of(const CalibrationRequest& request) {
 HessianStore from_shards(const CalibrationRequest& request, const CalibrationModel& model, std::vector<std::string>& problems) {
   const data::ShardSet shards = shards_of(request);
   data::Loader loader(shards, sampler_options(request.source.recipe), loader_options(request.source.recipe));
-  return calibrate_train(model, loader, kTrainBatches, problems);
+  return calibrate_train(model, loader, request.source.recipe.quant.calibration_batches, problems);
 }
 
 }  // namespace
@@ -134,10 +133,10 @@ double foresee_calibration(const Recipe& recipe, const ParamStore& weights, cons
   std::vector<std::string> problems;  // of weights that were not trained: said when they are
   const double begun = seconds_now();
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-  calibrate_train(model, loader, kTrainBatches, problems, kTimed);
+  calibrate_train(model, loader, recipe.quant.calibration_batches, problems, kTimed);
   gradient_moments(model, training_text(recipe, shards, moment_length(recipe)), moment_length(recipe));
   const double timed = seconds_now() - begun;
-  const auto [first, end] = SharedHessians::part_of(comm, kTrainBatches);
+  const auto [first, end] = SharedHessians::part_of(comm, recipe.quant.calibration_batches);
   const int64_t left = end - first - kTimed;  // of this rank
   const double batch = left > 0 ? (ends[kTimed - 1] - ends[kTimed / 2 - 1]) / (kTimed / 2) : 0;
   return kMargin * (timed + batch * static_cast<double>(std::max<int64_t>(left, 0)));
