@@ -36,10 +36,6 @@ constexpr ValuePart value_part(const char* name, size_t width, size_t (*bytes)(c
           [](QuantizedTensor& t) { return reinterpret_cast<char*>(Values{}(t)); }};
 }
 
-inline int64_t scale_groups(const QuantizedTensor& t) {
-  return (t.correction.rank * t.cols + kLowRankGroup - 1) / kLowRankGroup;
-}
-
 // In file order.
 inline constexpr ValuePart kValueParts[] = {
     value_part(
@@ -64,7 +60,7 @@ inline constexpr ValuePart kValueParts[] = {
         "correction scales A", 2, [](const QuantizedTensor& t) { return static_cast<size_t>(t.correction.rank > 0 ? 2 : 0); },
         [](auto& t) { return &t.correction.a_scale; }),
     value_part(
-        "correction scales B", 2, [](const QuantizedTensor& t) { return 2 * static_cast<size_t>(scale_groups(t)); },
+        "correction scales B", 2, [](const QuantizedTensor& t) { return 2 * static_cast<size_t>(t.correction.groups(t.cols)); },
         [](auto& t) { return t.correction.b_scale.data(); }),
 };
 
@@ -77,7 +73,7 @@ inline void allocate_few(QuantizedTensor& t) {
   if (t.correction.rank == 0) return;
   t.correction.a.resize(static_cast<size_t>(t.correction.rank * t.rows));
   t.correction.b.resize(static_cast<size_t>(t.correction.rank * t.cols));
-  t.correction.b_scale.resize(static_cast<size_t>(scale_groups(t)));
+  t.correction.b_scale.resize(static_cast<size_t>(t.correction.groups(t.cols)));
 }
 
 inline void allocate_values(QuantizedTensor& t) {

@@ -14,7 +14,19 @@ namespace {
 constexpr std::array<std::string_view, kStreamRoles> kRoleNames{"token",  "query", "key",  "value",
                                                                 "output", "up",    "down", "other"};
 constexpr int kHalfCode = 16, kSingleCode = 32;  // integer rows: the bits themselves
-constexpr int64_t kMostRank = 256;
+constexpr int64_t kMostRank = 256, kLeastGroup = 8, kMostGroup = 65536;
+constexpr int kGroupShift = 9;  // rank and, where it is not the usual one, group of a correction in one number
+
+uint64_t correction_code(const LowRankCorrection& c) {
+  const bool usual = c.rank == 0 || c.group == kUsualLowRankGroup;
+  return static_cast<uint64_t>(c.rank) | (usual ? 0 : static_cast<uint64_t>(c.group) << kGroupShift);
+}
+
+LowRankCorrection read_correction(uint64_t code) {
+  LowRankCorrection out{.rank = static_cast<int64_t>(code & ((1 << kGroupShift) - 1))};
+  if (code >> kGroupShift != 0) out.group = static_cast<int64_t>(code >> kGroupShift);
+  return out;
+}
 
 int coding_code(const QuantizedTensor& tensor) {
   if (tensor.coding == TensorCoding::integer_rows) return tensor.bits;
@@ -39,7 +51,13 @@ QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
     throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 16 or 32", where,
                                  tensor_name(tensor.bank, tensor.slice), code));
   }
-  tensor.correction.rank = static_cast<int64_t>(reader.varint("the tensor table"));
+  const uint64_t stored = reader.varint("the tensor table");
+  tensor.correction = read_correction(stored);
+  const int64_t group = tensor.correction.group;
+  if (group < kLeastGroup || group > kMostGroup || correction_code(tensor.correction) != stored)
+    throw InputError(fmt::format("{}tensor table: {} has a correction of rank {} in groups of {}, expected groups of {} to {}",
+                                 where, tensor_name(tensor.bank, tensor.slice), tensor.correction.rank, group, kLeastGroup,
+                                 kMostGroup));
   return tensor;
 }
 
@@ -84,7 +102,7 @@ std::string encode_table(const std::vector<QuantizedTensor>& tensors) {
     put_varint(out, static_cast<uint64_t>(tensor.rows));
     put_varint(out, static_cast<uint64_t>(tensor.cols));
     out += static_cast<char>(coding_code(tensor));
-    put_varint(out, static_cast<uint64_t>(tensor.correction.rank));
+    put_varint(out, correction_code(tensor.correction));
   }
   return out;
 }

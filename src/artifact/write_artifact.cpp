@@ -79,7 +79,7 @@ void check_model(const QuantizedModel& model) {
   for (const QuantizedTensor& tensor : model.tensors) {
     QuantizedTensor blank = tensor;
     blank.q = {}, blank.scale = {}, blank.halves = {}, blank.singles = {};
-    blank.correction = {.rank = tensor.correction.rank};
+    blank.correction = {.rank = tensor.correction.rank, .group = tensor.correction.group};
     allocate_values(blank);
     const LowRankCorrection &have = tensor.correction, &want = blank.correction;
     if (tensor.q.size() != blank.q.size() || tensor.scale.size() != blank.scale.size() ||

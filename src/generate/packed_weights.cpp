@@ -52,7 +52,8 @@ std::vector<float> factor_a(const LowRankCorrection& c) {
 }
 std::vector<float> factor_b(const LowRankCorrection& c) {
   std::vector<float> out;
-  for (size_t i = 0; i < c.b.size(); ++i) out.push_back(from_half(c.b_scale[i / kLowRankGroup]) * static_cast<float>(c.b[i]));
+  const auto group = static_cast<size_t>(c.group);
+  for (size_t i = 0; i < c.b.size(); ++i) out.push_back(from_half(c.b_scale[i / group]) * static_cast<float>(c.b[i]));
   return out;
 }
 

@@ -15,7 +15,8 @@ void add_correction(const QuantizedTensor& t, int64_t row, double* sums) {
     if (a == 0) continue;
     for (int64_t j = 0; j < t.cols; ++j) {
       const auto at = static_cast<size_t>(r * t.cols + j);
-      sums[j] += a * (static_cast<double>(from_half(c.b_scale[at / kLowRankGroup])) * static_cast<double>(c.b[at]));
+      sums[j] +=
+          a * (static_cast<double>(from_half(c.b_scale[at / static_cast<size_t>(c.group)])) * static_cast<double>(c.b[at]));
     }
   }
 }
@@ -27,7 +28,7 @@ void check_sizes(const QuantizedTensor& t) {
   const LowRankCorrection& c = t.correction;
   if (c.rank > 0)
     whole = whole && c.a.size() == static_cast<size_t>(t.rows * c.rank) && c.b.size() == static_cast<size_t>(t.cols * c.rank) &&
-            c.b_scale.size() == (c.b.size() + kLowRankGroup - 1) / kLowRankGroup;
+            c.b_scale.size() == static_cast<size_t>(c.groups(t.cols));
   if (!whole)
     throw InputError(fmt::format("{}: its arrays do not have the {} x {} elements it says", name_of(t.bank), t.rows, t.cols));
 }

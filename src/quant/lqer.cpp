@@ -95,8 +95,8 @@ LeadingVectors leading_vectors(OpRunner& runner, MatrixView m, int64_t rank) {
   return out;
 }
 
-LowRankCorrection pack_correction(const LeadingVectors& vectors, int64_t rows, int64_t cols) {
-  LowRankCorrection packed{.rank = vectors.rank};
+LowRankCorrection pack_correction(const LeadingVectors& vectors, int64_t rows, int64_t cols, int64_t group) {
+  LowRankCorrection packed{.rank = vectors.rank, .group = group};
   const auto pack = [](std::span<const double> values, double divisor, double least, double most, int8_t* to) {
     double largest = 0;
     for (const double value : values) largest = std::max(largest, std::abs(value));
@@ -109,8 +109,9 @@ LowRankCorrection pack_correction(const LeadingVectors& vectors, int64_t rows, i
   packed.a.resize(static_cast<size_t>(rows * vectors.rank));
   packed.b.resize(static_cast<size_t>(vectors.rank * cols));
   packed.a_scale = pack(vectors.left, 1.5, -2, 1, packed.a.data());
-  for (size_t at = 0; at < packed.b.size(); at += kLowRankGroup) {
-    const size_t count = std::min<size_t>(kLowRankGroup, packed.b.size() - at);
+  const auto size = static_cast<size_t>(group);
+  for (size_t at = 0; at < packed.b.size(); at += size) {
+    const size_t count = std::min(size, packed.b.size() - at);
     packed.b_scale.push_back(pack(std::span(vectors.right).subspan(at, count), 7.5, -8, 7, packed.b.data() + at));
   }
   return packed;
@@ -129,7 +130,7 @@ void correct_largest_errors(const std::vector<TensorPlan>& plans, const LqerReci
     QuantizedTensor& tensor = model.tensors[i];
     const std::vector<float> error = error_of(w, tensor.q, tensor.scale, runner.pool());
     const LeadingVectors vectors = leading_vectors(runner, {error.data(), w.rows, w.cols}, lqer.rank);
-    tensor.correction = pack_correction(vectors, w.rows, w.cols);
+    tensor.correction = pack_correction(vectors, w.rows, w.cols, lqer.group);
     TensorReport corrected = report.tensors[i];
     corrected.corrected = true;
     measure(plans[i], tensor, runner, factors.hessian(plans[i]), corrected);

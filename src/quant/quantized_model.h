@@ -13,16 +13,19 @@ namespace fairway {
 
 enum class TensorCoding : uint8_t { integer_rows, half, single };
 
+inline constexpr int64_t kUsualLowRankGroup = 64;
+
 // W += A·B with small integer factors (scoring spec §4.10). Absent when rank is 0.
 struct LowRankCorrection {
   int64_t rank = 0;
+  int64_t group = kUsualLowRankGroup;
   std::vector<int8_t> a;          // (rows, rank), int2 in [-2, 1]
   uint16_t a_scale = 0;           // half
   std::vector<int8_t> b;          // (rank, cols), int4 in [-8, 7]
-  std::vector<uint16_t> b_scale;  // half, one per kLowRankGroup consecutive elements of b
+  std::vector<uint16_t> b_scale;  // half, one per `group` consecutive elements of b
+  int64_t groups(int64_t cols) const { return (rank * cols + group - 1) / group; }
   bool operator==(const LowRankCorrection&) const = default;
 };
-inline constexpr int64_t kLowRankGroup = 64;
 
 struct QuantizedTensor {
   ParamId bank = ParamId::embed_token;

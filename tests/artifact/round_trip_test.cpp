@@ -71,6 +71,20 @@ TEST(Artifact, SaysThatDocumentsWerePacked) {
   EXPECT_EQ(read_artifact(bytes, "test"), model);
 }
 
+TEST(Artifact, HoldsCorrectionsOfOtherGroups) {
+  for (const int64_t group : {8, 32, 65536}) {
+    QuantizedModel model = made_model(tiny_architecture(), 6);
+    const auto corrected =
+        std::find_if(model.tensors.begin(), model.tensors.end(), [](const auto& t) { return t.correction.rank > 0; });
+    ASSERT_NE(corrected, model.tensors.end());
+    corrected->correction.group = group;
+    corrected->correction.b_scale.assign(static_cast<size_t>(corrected->correction.groups(corrected->cols)), to_half(0.0625F));
+    EXPECT_EQ(read_artifact(write_artifact(model), "test"), model) << group;
+    corrected->correction.b_scale.push_back(0);
+    EXPECT_THROW(write_artifact(model), InputError);
+  }
+}
+
 TEST(Artifact, WholeAndUncodedFormsReadAlike) {
   QuantizedModel model = made_model(tiny_architecture(), 4);
   FileParts parts = parts_of(model);

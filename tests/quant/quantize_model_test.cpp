@@ -159,10 +159,16 @@ TEST(Lqer, FindsTheLeadingVectorsOfEitherShape) {
           value += vectors.left[static_cast<size_t>(i * 2 + r)] * vectors.right[static_cast<size_t>(r * cols + j)];
         ASSERT_NEAR(value, m.values[static_cast<size_t>(i * cols + j)], 0.01);
       }
-    const LowRankCorrection packed = pack_correction(vectors, rows, cols);
-    EXPECT_EQ(packed.b_scale.size(), static_cast<size_t>((2 * cols + 63) / 64));
-    for (const int8_t a : packed.a) EXPECT_TRUE(a >= -2 && a <= 1);
-    for (const int8_t b : packed.b) EXPECT_TRUE(b >= -8 && b <= 7);
+    for (const int64_t group : {64, 32}) {
+      const LowRankCorrection packed = pack_correction(vectors, rows, cols, group);
+      EXPECT_EQ(packed.b_scale.size(), static_cast<size_t>((2 * cols + group - 1) / group));
+      for (const int8_t a : packed.a) EXPECT_TRUE(a >= -2 && a <= 1);
+      for (size_t i = 0; i < packed.b.size(); ++i) {
+        EXPECT_TRUE(packed.b[i] >= -8 && packed.b[i] <= 7);
+        const double scale = from_half(packed.b_scale[i / static_cast<size_t>(group)]);
+        EXPECT_NEAR(scale * packed.b[i], vectors.right[i], 0.51 * scale);
+      }
+    }
   }
 }
 
@@ -179,6 +185,23 @@ TEST(Lqer, LowersTheErrorItSaysItLowers) {
     EXPECT_LT(corrected.tensors[i].mean_square, plain.tensors[i].mean_square);
   }
   EXPECT_LE(count, 3);
+}
+
+TEST(Lqer, SmallerGroupsHaveMoreScales) {
+  SmallModel usual({"quant.lqer.tensors=3"}), small({"quant.lqer.tensors=3", "quant.lqer.group=32"});
+  QuantReport report;
+  const QuantizedModel wide = usual.quantize(report), narrow = small.quantize(report);
+  int count = 0;
+  for (size_t i = 0; i < wide.tensors.size(); ++i) {
+    const LowRankCorrection &a = wide.tensors[i].correction, &b = narrow.tensors[i].correction;
+    if (a.rank == 0 || b.rank == 0) continue;
+    ++count;
+    EXPECT_EQ(a.group, 64);
+    EXPECT_EQ(b.group, 32);
+    EXPECT_EQ(a.a, b.a);  // the first factor has one scale
+    EXPECT_GT(b.b_scale.size(), a.b_scale.size());
+  }
+  EXPECT_GT(count, 0);
 }
 
 }  // namespace
