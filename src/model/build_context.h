@@ -26,13 +26,14 @@ class BuildContext {
   // The pass's adapters, where there are any: of a matrix, and of a sublayer with input n whose scaled output went into x.
   Var adapted(Var weight, AdapterSite site);
   Var adapted(Var x, Var n, Var scale, AdapterSite site);
+  bool has_adapter(AdapterSite site) const { return inputs_->adapters && has(inputs_->adapters->sites, site); }
 
   Var tokens, targets, segment_start, rope;
   Var x0;           // the stream after the embedding, mixed into every block
   Var value_embed;  // (M, K·E), shared by the layers that use it
 
  private:
-  Var adapter(AdapterSite site, AdapterFactor factor);
+  Var adapter(AdapterSite site, std::string_view factor);
   FakeQuant grid_of(ParamId bank) const;
   Tape* tape_;
   const Recipe* recipe_;

@@ -73,6 +73,21 @@ struct NgramRecipe {
   bool operator==(const NgramRecipe&) const = default;
 };
 
+struct LoraSites {
+  bool q = true, k = true, v = true, o = true, mlp = true, head = true;
+
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.key("q", self.q, "query matrices have an adapter"_help);
+    fields.key("k", self.k, "key matrices have one"_help);
+    fields.key("v", self.v, "value matrices have one"_help);
+    fields.key("o", self.o, "one stands beside the attention"_help);
+    fields.key("mlp", self.mlp, "one stands beside the MLP"_help);
+    fields.key("head", self.head, "the output table has one"_help);
+  }
+  bool operator==(const LoraSites&) const = default;
+};
+
 struct LoraRecipe {
   int64_t rank = 80;
   double alpha = 144;
@@ -86,6 +101,7 @@ struct LoraRecipe {
   int64_t phase_documents = 2500;
   int64_t phase_chunk = 32768;
   double phase_lr = 0.001;
+  LoraSites sites;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
@@ -104,6 +120,7 @@ struct LoraRecipe {
     fields.key("phase_chunk", self.phase_chunk, Between{1, 1 << 30},
                "targets of one step of a phase; the last chunk is left out"_help);
     fields.key("phase_lr", self.phase_lr, Between{0, 10}, "learning rate of a phase's SGD, cosine to zero"_help);
+    fields.table("sites", self.sites, "where adapters are"_help);
   }
   bool operator==(const LoraRecipe&) const = default;
 };

@@ -127,6 +127,11 @@ void check_run(const Recipe& r, const Checker& check) {
                 r.average.swa.enabled, name_of(r.average.use));
 }
 
+void check_score(const ScoreRecipe& score, const Checker& check) {
+  const LoraSites& s = score.lora.sites;
+  check.require(s.q || s.k || s.v || s.o || s.mlp || s.head, "score.lora.sites has no site: nothing could learn");
+}
+
 void check_quant(const QuantRecipe& q, const Checker& check) {
   check.require(q.rule != QuantRule::gptq_lite || q.scale == ScaleRule::percentile,
                 "quant.rule = \"gptq_lite\" searches percentiles, but quant.scale = \"{}\"", name_of(q.scale));
@@ -150,6 +155,7 @@ void validate(const Recipe& recipe, std::string_view source) {
   check_batch(recipe, check);
   check_run(recipe, check);
   check_quant(recipe.quant, check);
+  check_score(recipe.score, check);
 }
 
 }  // namespace fairway

@@ -83,13 +83,14 @@ AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<P
       context_(context),
       params_(params),
       longest_(std::max(score.context, score.lora.chunk)),
-      adapters_(adapter_table(model.recipe.model, model.stage.looped, score.lora.rank), ParamStore::Gradients::kept),
+      adapters_(adapter_table(model.recipe.model, score.lora.sites, model.stage.looped, score.lora.rank),
+                ParamStore::Gradients::kept),
       state_("adapters", 3 * align_up(adapters_.flat_values().spec.bytes()) +
                              align_up(static_cast<size_t>(model.recipe.model.dim) * 4) +
                              align_up(static_cast<size_t>(lora_.rank) * 4) + 1024) {
   const double scale = lora_.alpha / static_cast<double>(lora_.rank);
   inputs_ = {&adapters_, filled(state_, "width scale", model.recipe.model.dim, scale),
-             filled(state_, "rank scale", lora_.rank, scale)};
+             filled(state_, "rank scale", lora_.rank, scale), lora_.sites};
   scalars_ = state_.make("step scalars", {{kStepScalars}, DType::f64});
   scalars_.as<double>()[static_cast<size_t>(StepScalar::learning_rate_scale)] = 1;
   draw();

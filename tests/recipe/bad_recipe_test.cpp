@@ -126,6 +126,7 @@ TEST(BadRecipe, CombinationsAreRefusedWithTheirKeysAndValues) {
       {{"quant.rule=rtn", "quant.mixed.count=0", "quant.scale=hessian_sdclip"}, {"hessian_sdclip", "needs Hessians"}},
       {{"quant.gate_bits=1"}, {"quant.gate_bits = 1"}},
       {{"quant.rule=rtn", "quant.mixed.count=3"}, {"quant.mixed.count = 3"}},
+      {{"score.lora.sites={q=false, k=false, v=false, o=false, mlp=false, head=false}"}, {"score.lora.sites", "no site"}},
       {{"score.stride=4096"}, {"score.stride = 4096", "score.context = 2048"}},
       {{"model.dim=8", "model.heads=1", "model.kv_heads=1", "model.rope.dims=4", "model.attn_gate=sparse"},
        {"model.attn_gate", "12 channels"}},

@@ -66,7 +66,8 @@ TEST(Lora, PhasesLearnFromTheDocumentsBefore) {
 class AdaptedModel {
  public:
   explicit AdaptedModel(const Recipe& recipe)
-      : adapters_(adapter_table(recipe.model, recipe.model.loop.count > 0, 3), ParamStore::Gradients::kept),
+      : adapters_(adapter_table(recipe.model, recipe.score.lora.sites, recipe.model.loop.count > 0, 3),
+                  ParamStore::Gradients::kept),
         params_(parameter_table(recipe), ParamStore::Gradients::none),
         io_("inputs", 1 << 16) {
     const ScoredModel model = tiny_model(recipe);
@@ -74,7 +75,8 @@ class AdaptedModel {
     Rng rng(4);
     for (int64_t i = 0; i < adapters_.flat_values().numel(); ++i)
       adapters_.flat_values().as<float>()[i] = static_cast<float>(0.1 * rng.normal());
-    extra_ = {&adapters_, io_.make("width", {{recipe.model.dim}, DType::f32}), io_.make("rank", {{3}, DType::f32})};
+    extra_ = {&adapters_, io_.make("width", {{recipe.model.dim}, DType::f32}), io_.make("rank", {{3}, DType::f32}),
+              recipe.score.lora.sites};
     std::fill_n(extra_.width_scale.as<float>(), recipe.model.dim, 1.5f);
     std::fill_n(extra_.rank_scale.as<float>(), 3, 1.5f);
     ModelInputs inputs;
@@ -138,6 +140,37 @@ TEST(Lora, GradientsOfEverySiteEqualDifferences) {
       EXPECT_TRUE(std::abs(difference - expected) <= 0.02 * std::abs(expected) + 1e-4)
           << bank.info.name << ": " << expected << " against " << difference;
     }
+  }
+}
+
+TEST(Lora, OnlyTheSitesOfTheRecipeHaveAdapters) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.lora.sites.k = false;
+  const auto table = adapter_table(recipe.model, recipe.score.lora.sites, true, 3);
+  EXPECT_EQ(table.size(), 10U);
+  for (const ParamInfo& info : table) EXPECT_FALSE(info.name.starts_with("lora.k.")) << info.name;
+  const std::vector<uint16_t> stream = one_document(60);
+  const ScoredModel model = tiny_model(recipe);
+  const ScoreLedger without = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  recipe.score.lora.sites.k = true;
+  const ScoreLedger with = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  const int64_t second = recipe.score.lora.chunk + 1;
+  EXPECT_TRUE(same_records(without, with, second));
+  EXPECT_NE(without.digest(second), with.digest(second));
+}
+
+TEST(Lora, EachSiteLearnsAlone) {
+  const std::vector<uint16_t> stream = one_document(60);
+  Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const ScoreLedger plain = score(model, settings_of(recipe, ScoreMode::plain), stream);
+  for (bool LoraSites::*site :
+       {&LoraSites::q, &LoraSites::k, &LoraSites::v, &LoraSites::o, &LoraSites::mlp, &LoraSites::head}) {
+    recipe.score.lora.sites = {false, false, false, false, false, false};
+    recipe.score.lora.sites.*site = true;
+    const ScoreLedger one = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+    EXPECT_EQ(one.nll(1), plain.nll(1));
+    EXPECT_NE(one.nll(recipe.score.lora.chunk + 1), plain.nll(recipe.score.lora.chunk + 1));
   }
 }
 

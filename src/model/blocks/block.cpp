@@ -17,7 +17,7 @@ Var mlp_into(BuildContext& c, int64_t layer, Var x, Var normed) {
 Var attention_into(BuildContext& c, int64_t layer, Var x, Var normed) {
   const Var heads = c.narrow(attention_heads(c, layer, normed)), scale = c.param(ParamId::attn_scale, layer);
   const Var out = c.tape().one(ProjectResidual{}, {c.narrow(x), heads, c.matrix(ParamId::qo, c.model().layers + layer), scale});
-  return c.adapted(out, c.inputs().adapters ? c.narrow(normed) : Var{}, scale, AdapterSite::o);
+  return c.adapted(out, c.has_adapter(AdapterSite::o) ? c.narrow(normed) : Var{}, scale, AdapterSite::o);
 }
 
 }  // namespace
