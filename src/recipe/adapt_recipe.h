@@ -61,14 +61,20 @@ struct NgramRecipe {
   double beta = 1.0;
   double threshold_scale = 1.0;
   double damping = 0;
+  int64_t order = 0;
+  double threshold = 0.8;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("table_bits", self.table_bits, Between{4, 26},
-               "log2 of the entries of a table; five orders of 32 bytes each"_help);
-    fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence"_help);
-    fields.key("threshold_scale", self.threshold_scale, Between{0, 10}, "factor on the least confidence of a hint"_help);
+    fields.key("table_bits", self.table_bits, Between{4, 27},
+               "log2 of the entries of a table, of 32 bytes each; five orders have five tables"_help);
+    fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence; of one order, of every hint"_help);
+    fields.key("threshold_scale", self.threshold_scale, Between{0, 10},
+               "five orders: factor on the least confidence of a hint"_help);
     fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already"_help);
+    fields.key("order", self.order, Between{0, 31},
+               "looks up this many tokens only (0 = 16, 14, 12, 10 and 8 tokens, the longest first)"_help);
+    fields.key("threshold", self.threshold, Between{0, 1}, "one order: least confidence of a hint, after one sighting or more"_help);
   }
   bool operator==(const NgramRecipe&) const = default;
 };

@@ -1,5 +1,5 @@
-// Scores tilted towards tokens that repeated text suggests (scoring spec §2.7). Each target is scored, then learned from,
-// before the next one's hint is looked up.
+// Scores tilted towards tokens that repeated text suggests (scoring spec §2.7, record spec §7.4). Each target is scored, then
+// learned from, before the next one's hint is looked up.
 #include <algorithm>
 #include <cmath>
 
@@ -13,10 +13,13 @@ class NgramEvaluator final : public WindowedEvaluator {
  public:
   NgramEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
       : WindowedEvaluator(scored_model, score_settings, score_context, window_shape(score_settings)) {
+    const NgramRecipe& ngram = score_settings.score.ngram;
     if (score_settings.score.mode == ScoreMode::ngram_published) {
-      published_ = std::make_unique<PublishedExperts>(score_settings.score.ngram, model().bytes);
+      published_ = std::make_unique<PublishedExperts>(ngram, model().bytes);
+    } else if (ngram.order > 0) {
+      expert_ = std::make_unique<TokenExpert>(ngram, TokenExpert::Orders::one, NgramHash::oldest_first);
     } else {
-      expert_ = std::make_unique<TokenExpert>(score_settings.score.ngram, NgramHash::mixed);
+      expert_ = std::make_unique<TokenExpert>(ngram, TokenExpert::Orders::five, NgramHash::mixed);
     }
   }
 

@@ -20,22 +20,14 @@ uint64_t mix(uint64_t state, uint64_t word) {
   return std::rotl(state, 29) ^ (state >> 32);
 }
 
-struct Threshold {
-  double confidence;
-  uint32_t count;
-};
-Threshold threshold_of(int64_t order) {
-  if (order <= 10) return {0.70, 3};
-  return order <= 13 ? Threshold{0.60, 2} : Threshold{0.50, 2};
-}
-
 }  // namespace
 
 uint64_t context_hash(NgramHash hash, std::span<const uint16_t> newest_first, int64_t order) {
   uint64_t state = hash == NgramHash::mixed ? static_cast<uint64_t>(order) : 0;
   for (int64_t k = 0; k < order; ++k) {
     const uint64_t token = newest_first[static_cast<size_t>(k)];
-    state = hash == NgramHash::mixed ? mix(state, token) : state ^ token * kMultipliers[static_cast<size_t>(k)];
+    const int64_t place = hash == NgramHash::oldest_first ? order - 1 - k : k;
+    state = hash == NgramHash::mixed ? mix(state, token) : state ^ token * kMultipliers[static_cast<size_t>(place)];
   }
   return state;
 }
@@ -45,40 +37,49 @@ uint64_t pair_hash(NgramHash hash, uint64_t context, uint16_t token, int64_t ord
   return context * kPairMultiplier ^ token * kMultipliers[static_cast<size_t>(order)];
 }
 
-TokenExpert::TokenExpert(const NgramRecipe& recipe, NgramHash hash) : recipe_(recipe), hash_(hash) {
-  for (int64_t i = 0; i < kOrders; ++i) tables_.emplace_back(recipe.table_bits);
+TokenExpert::TokenExpert(const NgramRecipe& recipe, Orders orders, NgramHash hash)
+    : recipe_(recipe), one_(orders == Orders::one), hash_(hash) {
+  if (one_) {
+    orders_.push_back({recipe.order, recipe.threshold, 1, NgramTable(recipe.table_bits, NgramTable::Probing::whole_table)});
+    return;
+  }
+  const auto add = [&](int64_t length, double confidence, uint32_t sightings) {
+    orders_.push_back({length, confidence * recipe.threshold_scale, sightings, NgramTable(recipe.table_bits)});
+  };
+  add(8, 0.70, 3);
+  add(10, 0.70, 3);
+  add(12, 0.60, 2);
+  add(14, 0.50, 2);
+  add(16, 0.50, 2);
 }
 
 void TokenExpert::clear() {
-  for (NgramTable& table : tables_) table.clear();
+  for (Order& order : orders_) order.table.clear();
   recent_.clear();
   begun_ = false;
 }
 
 Tilt TokenExpert::hint() const {
-  for (int64_t order = kLongestOrder; order >= kShortestOrder; order -= kOrderStep) {
-    if (static_cast<int64_t>(recent_.size()) < order) continue;
-    const NgramTable& table = tables_[static_cast<size_t>((order - kShortestOrder) / kOrderStep)];
-    const NgramGuess guess = table.find(context_hash(hash_, recent_, order));
-    const Threshold least = threshold_of(order);
-    if (guess.count >= least.count && guess.confidence() >= least.confidence * recipe_.threshold_scale)
-      return {guess.token, recipe_.beta * guess.confidence()};
+  for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
+    if (static_cast<int64_t>(recent_.size()) < order->length) continue;
+    const NgramGuess guess = order->table.find(context_hash(hash_, recent_, order->length));
+    if (guess.count >= order->sightings && guess.confidence() >= order->confidence)
+      return {guess.token, one_ ? recipe_.beta : recipe_.beta * guess.confidence()};
   }
   return {};
 }
 
 void TokenExpert::remember(uint16_t token) {
-  for (int64_t i = 0; i < kOrders; ++i) {
-    const int64_t order = kShortestOrder + i * kOrderStep;
-    if (static_cast<int64_t>(recent_.size()) < order) break;
-    const uint64_t context = context_hash(hash_, recent_, order);
-    tables_[static_cast<size_t>(i)].add(context, pair_hash(hash_, context, token, order), token);
+  for (Order& order : orders_) {
+    if (static_cast<int64_t>(recent_.size()) < order.length) break;
+    const uint64_t context = context_hash(hash_, recent_, order.length);
+    order.table.add(context, pair_hash(hash_, context, token, order.length), token);
   }
 }
 
 void TokenExpert::push(uint16_t token) {
   recent_.insert(recent_.begin(), token);
-  if (static_cast<int64_t>(recent_.size()) > kLongestOrder) recent_.pop_back();
+  if (static_cast<int64_t>(recent_.size()) > orders_.back().length) recent_.pop_back();
 }
 
 void TokenExpert::absorb(const ScoredTokens& tokens) {
@@ -91,7 +92,7 @@ void TokenExpert::absorb(const ScoredTokens& tokens) {
 }
 
 PublishedExperts::PublishedExperts(const NgramRecipe& recipe, const ByteTables& classes)
-    : classes_(&classes), tokens_(recipe, NgramHash::published), start_(kWordTableBits) {
+    : classes_(&classes), tokens_(recipe, TokenExpert::Orders::five, NgramHash::published), start_(kWordTableBits) {
   for (int i = 0; i < 3; ++i) within_.emplace_back(kWordTableBits);
 }
 

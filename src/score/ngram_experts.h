@@ -1,6 +1,6 @@
 // Who proposes a token from repeated text (scoring spec §2.7). The token expert looks up the last 16, 14, … 8 tokens, longest
-// first, and is what ships. The word experts of PR #1105 decide by the class of the target itself which of them may speak: they
-// are here to be caught by the audit.
+// first, or one context only (record spec §7.4), and is what ships. The word experts of PR #1105 decide by the class of the
+// target itself which of them may speak: they are here to be caught by the audit.
 #pragma once
 
 #include <deque>
@@ -14,29 +14,36 @@
 
 namespace fairway {
 
-inline constexpr int64_t kLongestOrder = 16, kShortestOrder = 8, kOrderStep = 2, kOrders = 5;
+enum class NgramHash : uint8_t { mixed, published, oldest_first };
 
-enum class NgramHash : uint8_t { mixed, published };
-
-// Hash of the last `order` tokens; tokens[0] is the newest. published: XOR of small products, about 34 significant bits.
+// Hash of the last `order` tokens; tokens[0] is the newest. published and oldest_first: XOR of small products, about 34
+// significant bits; the first multiplier goes to the newest or to the oldest token.
 uint64_t context_hash(NgramHash hash, std::span<const uint16_t> newest_first, int64_t order);
 uint64_t pair_hash(NgramHash hash, uint64_t context, uint16_t token, int64_t order);
 
 class TokenExpert {
  public:
-  TokenExpert(const NgramRecipe& recipe, NgramHash hash);
+  enum class Orders : uint8_t { five, one };  // five: 8 to 16 tokens; one: the recipe's
+  TokenExpert(const NgramRecipe& recipe, Orders orders, NgramHash hash);
   void clear();
   Tilt hint() const;  // for the token after those absorbed
   void absorb(const ScoredTokens& tokens);
 
  private:
+  struct Order {
+    int64_t length;
+    double confidence;  // at least, and as many sightings
+    uint32_t sightings;
+    NgramTable table;
+  };
   void push(uint16_t token);
   void remember(uint16_t token);
 
   NgramRecipe recipe_;
+  bool one_;
   NgramHash hash_;
-  std::vector<NgramTable> tables_;  // of orders 8, 10, … 16
-  std::vector<uint16_t> recent_;    // newest first, at most 16
+  std::vector<Order> orders_;     // the shortest first
+  std::vector<uint16_t> recent_;  // newest first, as many as the longest order looks at
   bool begun_ = false;
 };
 

@@ -7,7 +7,7 @@
 namespace fairway {
 namespace {
 
-constexpr uint64_t kProbes = 16;
+constexpr uint64_t kFewProbes = 16;
 
 uint64_t stored(uint64_t key) { return key == ~uint64_t{0} ? key : key + 1; }  // 0 marks an empty entry
 
@@ -18,7 +18,10 @@ void count_up(Count& counter) {
 
 }  // namespace
 
-NgramTable::NgramTable(int64_t bits) : bits_(bits) { clear(); }
+NgramTable::NgramTable(int64_t bits, Probing probing)
+    : bits_(bits), probes_(probing == Probing::sixteen ? kFewProbes : uint64_t{1} << bits) {
+  clear();
+}
 
 void NgramTable::clear() {
   const size_t entries = size_t{1} << bits_;
@@ -27,11 +30,11 @@ void NgramTable::clear() {
   if (!contexts_ || !pairs_) throw std::bad_alloc();
 }
 
-// The entry of the key, or the empty one where it would go; null when 16 others are in the way.
+// The entry of the key, or the empty one where it would go; null when others are in the way of all probes.
 template <class Entry>
 Entry* NgramTable::locate(Entry* table, uint64_t key) const {
   const uint64_t mask = (uint64_t{1} << bits_) - 1, begin = slot(key, bits_);
-  for (uint64_t probe = 0; probe < kProbes; ++probe) {
+  for (uint64_t probe = 0; probe < probes_; ++probe) {
     Entry& entry = table[(begin + probe) & mask];
     if (entry.key == stored(key) || entry.key == 0) return &entry;
   }

@@ -1,5 +1,6 @@
 // Counts of contexts and of the tokens that followed them, in two open-addressed tables of fixed size (scoring spec §2.7): at
-// most 16 probes, a full neighbourhood drops the insertion, counters saturate. Memory: 32 bytes for each of 2^bits entries.
+// most so many probes, a full neighbourhood drops the insertion, counters saturate. Memory: 32 bytes for each of 2^bits
+// entries.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct NgramGuess {
 
 class NgramTable {
  public:
-  explicit NgramTable(int64_t bits);
+  enum class Probing : uint8_t { sixteen, whole_table };
+  explicit NgramTable(int64_t bits, Probing probing = Probing::sixteen);
   NgramGuess find(uint64_t context) const;  // count 0: never seen
   void add(uint64_t context, uint64_t pair, uint16_t token);
   void clear();
@@ -42,6 +44,7 @@ class NgramTable {
     void operator()(Entry* entries) const { std::free(entries); }
   };
   int64_t bits_;
+  uint64_t probes_;
   // From calloc: pages that no key falls into are never touched.
   std::unique_ptr<Context[], Free<Context>> contexts_;
   std::unique_ptr<Pair[], Free<Pair>> pairs_;

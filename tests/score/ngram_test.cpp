@@ -1,5 +1,7 @@
-// Hashes of the spec's example (scoring spec §11.5), the tables' limits, and what the token expert proposes.
+// Hashes of the specs' examples (scoring spec §11.5, record spec §11), the tables' limits, and what the token expert proposes.
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "score/ngram_experts.h"
 
@@ -15,6 +17,13 @@ TEST(NgramHash, PublishedHashesOfTheSpecsExample) {
   EXPECT_EQ(hash(16), 1407471255U);
   EXPECT_EQ(NgramTable::slot(hash(8), 26), 24394690U);
   EXPECT_EQ(pair_hash(NgramHash::published, hash(8), 99, 8), 607677065782321U);
+}
+
+TEST(NgramHash, HashesOfASingleContextOldestFirst) {
+  const uint64_t key = context_hash(NgramHash::oldest_first, kNewestFirst, 15);
+  EXPECT_EQ(key, 7355551410U);
+  EXPECT_EQ(pair_hash(NgramHash::oldest_first, key, 99, 15), 7355573350957037U);
+  EXPECT_EQ(NgramTable::slot(key, 27), 8334490U);
 }
 
 TEST(NgramHash, TheMixerUsesAllBits) {
@@ -56,22 +65,74 @@ TEST(NgramTable, AFullTableDropsInsertionsAndKeepsWhatItHas) {
   EXPECT_EQ(found, 16);
 }
 
+TEST(NgramTable, ProbesTheWholeTableWhereAsked) {
+  NgramTable few(6), all(6, NgramTable::Probing::whole_table);
+  std::vector<uint64_t> keys;  // that all begin at one slot
+  for (uint64_t key = 0; keys.size() < 70; ++key)
+    if (NgramTable::slot(key, 6) == 3) keys.push_back(key);
+  const auto found = [&](NgramTable& table) {
+    int count = 0;
+    for (const uint64_t key : keys) table.add(key, key, 7);
+    for (const uint64_t key : keys) count += table.find(key).count > 0 ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(found(few), 16);
+  EXPECT_EQ(found(all), 64);
+}
+
+// Absorbs target by target through a ledger; returns the hint before each.
+std::vector<Tilt> hints_along(TokenExpert& expert, const std::vector<uint16_t>& stream) {
+  ScoreLedger ledger(stream);
+  std::vector<Tilt> hints;
+  for (int64_t target = 1; target <= ledger.targets(); ++target) {
+    hints.push_back(expert.hint());
+    const TargetScore score{};
+    ledger.score(target, {&score, 1});
+    expert.absorb(ledger.scored(target, target + 1));
+  }
+  return hints;
+}
+
 class TokenExpertTest : public testing::Test {
  protected:
-  // Absorbs target by target through a ledger; returns the hint before the last one.
-  Tilt hint_after(const std::vector<uint16_t>& stream) {
-    ScoreLedger ledger(stream);
-    Tilt last;
-    for (int64_t target = 1; target <= ledger.targets(); ++target) {
-      last = expert_.hint();
-      const TargetScore score{};
-      ledger.score(target, {&score, 1});
-      expert_.absorb(ledger.scored(target, target + 1));
-    }
-    return last;
-  }
-  TokenExpert expert_{NgramRecipe{.table_bits = 10}, NgramHash::mixed};
+  Tilt hint_after(const std::vector<uint16_t>& stream) { return hints_along(expert_, stream).back(); }
+  TokenExpert expert_{NgramRecipe{.table_bits = 10}, TokenExpert::Orders::five, NgramHash::mixed};
 };
+
+TEST(SingleContext, HintsWhereTheSpecsExampleHasThem) {
+  const NgramRecipe recipe{.table_bits = 10, .beta = 2.625, .order = 15, .threshold = 0.8};
+  TokenExpert expert(recipe, TokenExpert::Orders::one, NgramHash::oldest_first);
+  std::vector<uint16_t> stream{1};
+  const auto tokens = [&](uint16_t count) {
+    for (uint16_t i = 0; i < count; ++i) stream.push_back(static_cast<uint16_t>(10 + i));
+  };
+  tokens(16), tokens(16), tokens(15);
+  stream.push_back(77);
+  tokens(15);
+  stream.insert(stream.end(), {25, 25});
+  const std::vector<Tilt> hints = hints_along(expert, stream);
+  ASSERT_EQ(hints.size(), 65U);
+  for (size_t i = 0; i < hints.size(); ++i) {
+    const bool repeats = i >= 31 && i <= 47;
+    const int32_t expected = i == 47 ? 25 : i == 64 ? 10 : repeats ? stream[i + 1] : -1;
+    EXPECT_EQ(hints[i].token, expected) << i;
+    EXPECT_EQ(hints[i].beta, expected < 0 ? 0 : 2.625) << i;  // fixed, not by confidence
+  }
+  expert.clear();
+  EXPECT_EQ(hints_along(expert, {1, 5, 6}).back().token, -1);
+}
+
+TEST(SingleContext, TiltsAsTheSpecsExample) {
+  const auto change = [](double p, bool hit) {
+    const std::vector<float> logits{static_cast<float>(std::log(p)), static_cast<float>(std::log(1 - p))};
+    const double nll = -static_cast<double>(logits[hit ? 0 : 1]);
+    return finish({logits, 0, {0, 2.625}}, nll, hit ? 0 : 1).nll - nll;
+  };
+  EXPECT_NEAR(change(0.2, true), -1.3549825, 1e-6);
+  EXPECT_NEAR(change(0.2, false), 1.2700175, 1e-6);
+  EXPECT_NEAR(change(0.9, true), -0.0973439, 1e-6);
+  EXPECT_NEAR(change(0.9, false), 2.5276561, 1e-6);
+}
 
 TEST_F(TokenExpertTest, ProposesWhatFollowedTheSameTokensBefore) {
   std::vector<uint16_t> stream{1};
