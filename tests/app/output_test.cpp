@@ -75,7 +75,7 @@ TEST_F(Output, CommandsThatLookAround) {
   EXPECT_EQ(run_json({"ops", "compare", "smoke", "--looped"})["held"], true);
   EXPECT_FALSE(run_json({"ops", "list"})["ops"].empty());
   const json names = run_json({"recipes"})["recipes"];
-  for (const char* name : {"smoke", "demo", "pr726", "pr1072", "pr1105-early", "pr1105", "pr1584", "best"})
+  for (const char* name : {"smoke", "demo", "pr726", "pr1072", "pr1105-early", "pr1105", "pr1584", "best", "record"})
     EXPECT_THAT(names, testing::Contains(name));
   const Outcome version = run_program({"--version"}), help = run_program({"train", "--help"});
   EXPECT_EQ(version.status, 0) << version.text();

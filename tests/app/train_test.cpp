@@ -87,7 +87,8 @@ struct Published {
   int vocab;
 };
 constexpr Published kPublished[] = {{"pr726", 26993756, 1024},  {"pr1072", 27255900, 1024}, {"pr1105-early", 27067484, 1024},
-                                    {"pr1105", 29951068, 1024}, {"pr1584", 35944602, 8192}, {"best", 35945671, 8192}};
+                                    {"pr1105", 29951068, 1024}, {"pr1584", 35944602, 8192}, {"best", 35945671, 8192},
+                                    {"record", 35945671, 8192}};
 
 TEST(PublishedRecipe, HasTheParametersOfTheSpec) {
   for (const Published& recipe : kPublished) {

@@ -33,7 +33,7 @@ void expect_frequencies(const char* name, const std::vector<double>& expected, d
 TEST(Rope, TheBaseGrowsBeyondTheReferenceLength) {
   for (const char* name : {"pr726", "pr1105-early", "pr1105"})
     expect_frequencies(name, {1, .28641497, .08203354, .02349563, .0067295, .00192743, .00055204, .00015811}, 22081.790);
-  for (const char* name : {"pr1072", "pr1584", "best"})
+  for (const char* name : {"pr1072", "pr1584", "best", "record"})
     expect_frequencies(name, {1, .31622777, .1, .03162278, .01, .00316228, .001, .00031623}, 10000);
 }
 
@@ -62,9 +62,9 @@ TEST(PackedDocuments, EachScoresAsIfAlone) {
 }
 
 TEST(Parameters, StoresHoldThePublishedCounts) {
-  const std::vector<std::pair<const char*, int64_t>> table{{"pr726", 26993756},        {"pr1072", 27255900},
-                                                           {"pr1105-early", 27067484}, {"pr1105", 29951068},
-                                                           {"pr1584", 35944602},       {"best", 35945671}};
+  const std::vector<std::pair<const char*, int64_t>> table{
+      {"pr726", 26993756},  {"pr1072", 27255900}, {"pr1105-early", 27067484}, {"pr1105", 29951068},
+      {"pr1584", 35944602}, {"best", 35945671},   {"record", 35945671}};
   for (const auto& [name, expected] : table) {
     const ParamStore store(parameter_table(load_recipe(name)), ParamStore::Gradients::none);
     int64_t total = 0;

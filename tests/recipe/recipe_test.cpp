@@ -63,7 +63,8 @@ TEST(Recipe, BuiltinRecipesLoadAndRoundTrip) {
     EXPECT_TRUE(parse_recipe(to_toml(recipe), "dump") == recipe);
     EXPECT_FALSE(builtin.summary.empty());
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"smoke", "demo", "pr726", "pr1072", "pr1105-early", "pr1105", "pr1584", "best"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"smoke", "demo", "pr726", "pr1072", "pr1105-early", "pr1105", "pr1584", "best",
+                                             "record"}));
 }
 
 struct Published {
@@ -88,6 +89,8 @@ constexpr Published kPublished[] = {
     {"pr1584", 8192, 2048, 0, 128, 0, 2048, 5, 0.022, 0.03, 0.02, 0.97, 0.095, 0.02, 0.085, 0.95, 13, 0.667, 0, 0.9965,
      NewtonSchulzSet::ns5, SamplerKind::shuffled},
     {"best", 8192, 2048, 0, 128, 0, 2048, 5, 0.026, 0.03, 0.02, 0.97, 0.095, 0.02, 0.085, 0.99, 0.5, 0.85, 0.1, 0.9965,
+     NewtonSchulzSet::polar5, SamplerKind::docpack},
+    {"record", 8192, 2048, 0, 128, 0, 2048, 5, 0.028, 0.03, 0.02, 0.97, 0.095, 0.02, 0.085, 0.99, 8, 0.85, 0.1, 0.9965,
      NewtonSchulzSet::polar5, SamplerKind::docpack},
 };
 // clang-format on
@@ -138,6 +141,35 @@ TEST(Recipe, PublishedValuesAreThoseOfTheTable) {
   EXPECT_EQ(load_recipe("pr1105-early").optim.matrix.post_norm, PostNorm::rows_columns);
   EXPECT_EQ(load_recipe("best").model.smear, SmearKind::input);
   EXPECT_EQ(load_recipe("best").model.attn_gate, AttnGateKind::sparse);
+}
+
+TEST(Recipe, TheRecordDiffersFromBestAsItsSpecSays) {
+  Recipe record = load_recipe("record");
+  const Recipe best = load_recipe("best");
+  EXPECT_TRUE(record.model == best.model);
+  EXPECT_TRUE(record.model.smear_bos_mask);
+  EXPECT_EQ(record.quant.gate_bits, 0);
+  EXPECT_EQ(best.quant.gate_bits, 8);
+  EXPECT_EQ(record.quant.calibration_batches, 32);
+  EXPECT_EQ(best.quant.calibration_batches, 16);
+  EXPECT_EQ(record.quant.lqer.group, 32);
+  EXPECT_EQ(best.quant.lqer.group, 64);
+  EXPECT_EQ(record.score.context, 2560);
+  EXPECT_FALSE(record.score.lora.sites.k);
+  EXPECT_TRUE(record.score.lora.sites == (LoraSites{.k = false}));
+  EXPECT_EQ(record.score.lora.lr, 8e-5);
+  EXPECT_EQ(record.score.lora.wd, 2.0);
+  EXPECT_EQ(record.score.lora.phases, 1);
+  EXPECT_EQ(record.score.ngram.order, 15);
+  EXPECT_EQ(record.score.ngram.beta, 2.625);
+  EXPECT_EQ(record.score.ngram.threshold, 0.8);
+  // Nothing else.
+  record.optim.matrix.lr = best.optim.matrix.lr;
+  record.train.reserve_seconds = best.train.reserve_seconds;
+  record.train.validate_every = best.train.validate_every;
+  record.quant = best.quant;
+  record.score = best.score;
+  EXPECT_TRUE(record == best);
 }
 
 TEST(Recipe, OverridesTakeWordsNumbersListsAndTables) {
