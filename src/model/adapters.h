@@ -9,18 +9,10 @@
 
 namespace fairway {
 
-enum class AdapterSite : uint8_t { q, k, v, o, mlp, head };
-
-template <>
-struct EnumNames<AdapterSite> {
-  static constexpr std::array<std::string_view, 6> names{"q", "k", "v", "o", "mlp", "head"};
-};
-
 bool has(const LoraSites& sites, AdapterSite site);
-std::string adapter_name(AdapterSite site, std::string_view factor);  // "lora.q.a"
 
-// The parameters of the sites that have adapters: "lora.<site>.a" and "lora.<site>.b"; b is (out, r). a is (in, r) for q, k, v
-// and head, whose product with b is a matrix, and (r, in) for o and mlp, which multiply activations.
+// The parameters of the sites that have adapters: factors a and b; b is (out, r). a is (in, r) for q, k, v and head, whose product
+// with b is a matrix, and (r, in) for o and mlp, which multiply activations. Names ("lora.q.a") label them and seed their draw.
 std::vector<ParamInfo> adapter_table(const ModelRecipe& model, const LoraSites& sites, bool looped, int64_t rank);
 
 // Programs number the adapters' banks from here on, behind those of the model.

@@ -54,9 +54,9 @@ void BuildContext::begin_pass(int64_t pass, bool last) {
   narrowed_ = last && head_rows_;
 }
 
-Var BuildContext::adapter(AdapterSite site, std::string_view factor) {
-  const std::string name = adapter_name(site, factor);
-  const ParamBank& bank = inputs_->adapters->params->bank(name);
+Var BuildContext::adapter(AdapterSite site, AdapterFactor factor) {
+  const ParamBank& bank = inputs_->adapters->params->bank(AdapterId{site, factor});
+  const std::string& name = bank.info.name;
   const int32_t number = kAdapterBanks + bank.number;
   if (bank.value.spec.shape.rank == 2) return tape_->param({number}, name, bank.value, bank.grad);
   return tape_->param({number, adapter_pass_}, name + "[" + std::to_string(adapter_pass_) + "]",
@@ -65,15 +65,16 @@ Var BuildContext::adapter(AdapterSite site, std::string_view factor) {
 
 Var BuildContext::adapted(Var weight, AdapterSite site) {
   if (!has_adapter(site)) return weight;
-  return tape_->one(ProjectResidual{}, {weight, adapter(site, "b"), adapter(site, "a"),
+  return tape_->one(ProjectResidual{}, {weight, adapter(site, AdapterFactor::b), adapter(site, AdapterFactor::a),
                                         tape_->input("adapter scale", inputs_->adapters->width_scale)});
 }
 
 Var BuildContext::adapted(Var x, Var n, Var scale, AdapterSite site) {
   if (!has_adapter(site)) return x;
-  const Var low = tape_->one(ProjectResidual{},
-                             {{}, n, adapter(site, "a"), tape_->input("adapter rank scale", inputs_->adapters->rank_scale)});
-  return tape_->one(ProjectResidual{}, {x, low, adapter(site, "b"), scale});
+  const Var low =
+      tape_->one(ProjectResidual{},
+                 {{}, n, adapter(site, AdapterFactor::a), tape_->input("adapter rank scale", inputs_->adapters->rank_scale)});
+  return tape_->one(ProjectResidual{}, {x, low, adapter(site, AdapterFactor::b), scale});
 }
 
 Var BuildContext::narrow(Var rows) { return narrowed_ && rows ? tape_->one(Embed{}, {head_rows_, rows}) : rows; }

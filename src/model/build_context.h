@@ -33,7 +33,7 @@ class BuildContext {
   Var value_embed;  // (M, K·E), shared by the layers that use it
 
  private:
-  Var adapter(AdapterSite site, std::string_view factor);
+  Var adapter(AdapterSite site, AdapterFactor factor);
   FakeQuant grid_of(ParamId bank) const;
   Tape* tape_;
   const Recipe* recipe_;
