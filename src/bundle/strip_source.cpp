@@ -28,7 +28,7 @@ class Stripper {
 
   std::string run() {
     while (at_ < text_.size()) step();
-    end_line();
+    flush();
     return std::move(out_);
   }
 
@@ -61,6 +61,7 @@ class Stripper {
     } else if (is_word(c)) {
       word();
     } else {
+      follow_assertion(c);
       put(1);
     }
   }
@@ -78,14 +79,25 @@ class Stripper {
   }
 
   void quoted(char quote) {
-    if (const size_t end = quote == '"' ? help_end() : at_; end > at_) {
-      put_space();
-      line_ += "\"\"_help";
-      at_ = end;
-      begins_ = false;
-      return;
-    }
-    put(quoted_length(at_));
+    if (const size_t end = quote == '"' ? help_end() : at_; end > at_) return put_instead("\"\"_help", end);
+    const size_t length = quoted_length(at_);
+    says_why_&& quote == '"' ? put_instead("\"\"", at_ + length) : put(length);
+  }
+
+  void put_instead(std::string_view text, size_t end) {
+    fresh_ = false;
+    put_space();
+    line_ += text;
+    at_ = end;
+    begins_ = false;
+  }
+
+  // Follows the brackets of an assertion to where it says what was wrong.
+  void follow_assertion(char c) {
+    if (depth_ < 0) return;
+    depth_ += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth_ == 1) says_why_ = true;
+    if (c == ')' && depth_ == 0) depth_ = -1, says_why_ = false;
   }
 
   // Where the literals end that begin here and are one text with the suffix _help; here, if they are not.
@@ -113,6 +125,7 @@ class Stripper {
     size_t length = 1;
     while (is_word(peek(length))) ++length;
     const std::string_view name = text_.substr(at_, length);
+    if (name == "FAIRWAY_ASSERT" && !begins_with_directive()) depth_ = 0;
     const bool raw = name == "R" || name == "LR" || name == "uR" || name == "UR" || name == "u8R";
     if (!raw || peek(length) != '"') return put(length);
     const size_t open = text_.find('(', at_ + length);
@@ -122,18 +135,29 @@ class Stripper {
     put(end == std::string_view::npos ? text_.size() - at_ : end + close.size() - at_);
   }
 
+  bool begins_with_directive() const { return !line_.empty() && line_.front() == '#'; }
   void put_space() {
-    if (space_ && !begins_ && (line_.front() == '#' || !joins_safely(line_.back(), peek()))) line_ += ' ';
+    if (space_ && !begins_ && (begins_with_directive() || !joins_safely(line_.back(), peek()))) line_ += ' ';
     space_ = false;
   }
   void put(size_t length) {
+    if (fresh_ && peek() == '#') flush();
+    fresh_ = false;
     put_space();
     line_ += text_.substr(at_, length);
     at_ += std::min(length, text_.size() - at_);
     begins_ = false;
   }
-  void end_line() {  // one that is empty still ends a continued one
-    if (!line_.empty()) out_ += line_ + "\n";
+  // Only directives have lines of their own; an empty one still ends one that was continued.
+  void end_line() {
+    if (begins_with_directive())
+      flush();
+    else
+      space_ = !line_.empty();
+    fresh_ = true;
+  }
+  void flush() {
+    if (!line_.empty()) out_ += line_ + '\n';
     line_.clear();
     space_ = false;
     begins_ = true;
@@ -144,6 +168,9 @@ class Stripper {
   std::string out_, line_;
   bool space_ = false;  // since the last token
   bool begins_ = true;  // no token yet on this line
+  bool fresh_ = true;   // nor on this line of the source
+  int depth_ = -1;      // of brackets in an assertion; -1: there is none
+  bool says_why_ = false;
 };
 
 }  // namespace

@@ -11,8 +11,9 @@ namespace fairway {
 
 bool has(const LoraSites& sites, AdapterSite site);
 
-// The parameters of the sites that have adapters: factors a and b; b is (out, r). a is (in, r) for q, k, v and head, whose product
-// with b is a matrix, and (r, in) for o and mlp, which multiply activations. Names ("lora.q.a") label them and seed their draw.
+// The parameters of the sites that have adapters: factors a and b; b is (out, r). a is (in, r) for q, k, v and head, whose
+// product with b is a matrix, and (r, in) for o and mlp, which multiply activations. Names ("lora.q.a") label them and seed
+// their draw.
 std::vector<ParamInfo> adapter_table(const ModelRecipe& model, const LoraSites& sites, bool looped, int64_t rank);
 
 // Programs number the adapters' banks from here on, behind those of the model.

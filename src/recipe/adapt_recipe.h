@@ -74,7 +74,8 @@ struct NgramRecipe {
     fields.key("damping", self.damping, Between{0, 10}, "power of (1 - p) that weakens hints the model knows already"_help);
     fields.key("order", self.order, Between{0, 31},
                "looks up this many tokens only (0 = 16, 14, 12, 10 and 8 tokens, the longest first)"_help);
-    fields.key("threshold", self.threshold, Between{0, 1}, "one order: least confidence of a hint, after one sighting or more"_help);
+    fields.key("threshold", self.threshold, Between{0, 1},
+               "one order: least confidence of a hint, after one sighting or more"_help);
   }
   bool operator==(const NgramRecipe&) const = default;
 };

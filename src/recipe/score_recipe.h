@@ -78,7 +78,8 @@ struct LqerRecipe {  // §4.10
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("tensors", self.tensors, Between{0, 4096}, "tensors of largest error that get a low-rank correction (0 = none)"_help);
+    fields.key("tensors", self.tensors, Between{0, 4096},
+               "tensors of largest error that get a low-rank correction (0 = none)"_help);
     fields.key("rank", self.rank, Between{1, 64}, "rank of a correction"_help);
     fields.key("group", self.group, Between{8, 65536}, "values of a correction's second factor that share a scale"_help);
   }

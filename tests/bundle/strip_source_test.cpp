@@ -7,7 +7,7 @@ namespace fairway::bundle {
 namespace {
 
 TEST(StripSource, CommentsIndentationAndBlankLinesGo) {
-  EXPECT_EQ(strip_source("// head\n\nint  a;  // one\n\n\n  int b; /* two */ int c;\n"), "int a;\nint b;int c;\n");
+  EXPECT_EQ(strip_source("// head\n\nint  a;  // one\n\n\n  int b; /* two */ int c;\n"), "int a;int b;int c;\n");
   EXPECT_EQ(strip_source("int/**/a;"), "int a;\n");
   EXPECT_EQ(strip_source("/* a\n b\n*/int c;\n"), "int c;\n");
   EXPECT_EQ(strip_source("// a \\\nstill a comment\nint b;\n"), "int b;\n");
@@ -28,7 +28,7 @@ TEST(StripSource, RawStringsKeepTheirLines) {
 }
 
 TEST(StripSource, AQuoteBetweenDigitsBeginsNoLiteral) {
-  EXPECT_EQ(strip_source("int a = 1'000'000;  // x\nint b = 0xFF'FFu;  // y\n"), "int a=1'000'000;\nint b=0xFF'FFu;\n");
+  EXPECT_EQ(strip_source("int a = 1'000'000;  // x\nint b = 0xFF'FFu;  // y\n"), "int a=1'000'000;int b=0xFF'FFu;\n");
   EXPECT_EQ(strip_source("double a = 1e-5'0, b = .5'0; char c = '1';  // x\n"), "double a=1e-5'0,b= .5'0;char c='1';\n");
   EXPECT_EQ(strip_source("int a = x1 - '0';  // x\n"), "int a=x1-'0';\n");
 }
@@ -39,6 +39,12 @@ TEST(StripSource, SpacesThatSeparateTokensStay) {
   EXPECT_EQ(strip_source("f<a, ::b> (c) { return \"d\" \"e\"; }"), "f<a,::b>(c){return \"d\" \"e\";}\n");
   EXPECT_EQ(strip_source("v[i] [j] = x < ::y;"), "v[i][j]=x< ::y;\n");
   EXPECT_EQ(strip_source("#define A (b)\n"), "#define A (b)\n") << "a macro without parameters";
+}
+
+TEST(StripSource, WhatAssertionsSayIsEmptied) {
+  EXPECT_EQ(strip_source("FAIRWAY_ASSERT(f(a, \"b\"), \"no \" + c);\ng(\"d\");"),
+            "FAIRWAY_ASSERT(f(a,\"b\"),\"\"+c);g(\"d\");\n");
+  EXPECT_EQ(strip_source("#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n"), "#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n");
 }
 
 TEST(StripSource, HelpIsEmptied) {
@@ -52,6 +58,11 @@ TEST(StripSource, PreprocessorLinesEndWhereTheyEnded) {
   EXPECT_EQ(strip_source("#define A x \\\n\nint b;\n"), "#define A x \\\n\nint b;\n") << "the empty line ends the macro";
   EXPECT_EQ(strip_source("#define A \\\n  // nothing\nint b;\n"), "#define A \\\n\nint b;\n");
   EXPECT_EQ(strip_source("#error it's wrong  // x\nint b;  // y\n"), "#error it's wrong  // x\nint b;\n");
+}
+
+TEST(StripSource, StatementsShareALineAndDirectivesHaveTheirOwn) {
+  EXPECT_EQ(strip_source("#if A\nint a;\n#endif\nvoid f() {\n  g();\n}\nint\nb;\n"),
+            "#if A\nint a;\n#endif\nvoid f(){g();}int b;\n");
 }
 
 TEST(StripSource, WhatIsNotClosedEndsWithTheText) {

@@ -1,7 +1,8 @@
 // Causal attention for every type, head size and packing: a warp takes one query of one head (or, for dk and dv, one key of one
 // kv head) and goes over its visible rows 32 at a time, a lane for each; no sum depends on the order of blocks. Plain float
-// arithmetic, for float32 runs and odd shapes. bf16 heads of 64 go to our own kernels for Hopper (attention_tiles.h), others
-// over whole sequences to cuDNN (attention_fused.h).
+// arithmetic, for float32 runs and odd shapes. bf16 heads go to cuDNN (attention_fused.h) and to our own kernels for Hopper
+// (attention_tiles.h), each where it is faster in a whole step: cuDNN forward over whole sequences, ours backward and over
+// packed documents.
 #include "ops/cuda/attention_fused.h"
 #include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/cuda.h"
@@ -171,8 +172,8 @@ Heads<T> heads_of(const Attention& op, const Attention::In& in) {
 
 void forward(const Attention& op, const Forward<Attention>& f) {
   Scratch scratch(f.queue);
-  if (suits_attention_tiles(scratch.context(), op, f.in)) return attention_tiles_forward(scratch, op, f);
   if (scratch.context().fused_heads().forward(scratch, op, f)) return;
+  if (suits_attention_tiles(scratch.context(), op, f.in)) return attention_tiles_forward(scratch, op, f);
   with_type(f.in.q, false, [&]<class T, int V>() {
     const Heads<T> a = heads_of<T>(op, f.in);
     heads_forward<T><<<blocks_for(scratch.context(), a.rows * a.heads, kWarps), kThreads, 0, scratch.stream()>>>(
