@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/cpu/attention_cached.h"
+#include "ops/cpu/cached_heads.h"
 #include "ops/cpu/isa/kernels.h"
 
 namespace fairway::packed {

@@ -1,5 +1,5 @@
 // AttentionCached: rows and kv heads are shared out; each belongs to one task, so the bits do not depend on the team.
-#include "ops/cpu/attention_cached.h"
+#include "ops/cpu/cached_heads.h"
 
 #include "base/error.h"
 #include "ops/cpu/cpu.h"
