@@ -14,7 +14,15 @@ bool is(const Call& call) {
   return std::holds_alternative<Op>(call.op);
 }
 
-// What is kept for whoever reads it besides the backward pass of the call that makes it.
+// Saved values that a backward pass reads.
+std::set<int32_t> differentiated(const Program& program) {
+  std::set<int32_t> ids;
+  for (const Call& call : program.calls)
+    if (call.backward) ids.insert(call.saved.begin(), call.saved.end());
+  return ids;
+}
+
+// Values that somebody reads besides the backward pass of the call that makes them.
 std::set<int32_t> read_by_others(const Program& program) {
   std::set<int32_t> ids(program.kept.begin(), program.kept.end());
   for (const Call& call : program.calls) ids.insert(call.in.begin(), call.in.end());
@@ -24,10 +32,8 @@ std::set<int32_t> read_by_others(const Program& program) {
 // A head whose logits nobody else reads may keep what its gradient wants instead, and nothing where there is none. Whoever
 // looked on would be told something else, so nobody is.
 void keep_no_logits(Program& program) {
-  const std::set<int32_t> read = read_by_others(program);
-  std::set<int32_t> unread, differentiated;
-  for (const Call& call : program.calls)
-    if (call.backward) differentiated.insert(call.saved.begin(), call.saved.end());
+  const std::set<int32_t> read = read_by_others(program), in_gradients = differentiated(program);
+  std::set<int32_t> unread;
   for (Call& call : program.calls) {
     auto* head = std::get_if<SoftcapCrossEntropy>(&call.op);
     if (head == nullptr) continue;
@@ -35,16 +41,15 @@ void keep_no_logits(Program& program) {
     if (read.contains(saved.logits)) continue;
     head->logits_wanted = false;
     unread.insert(saved.logits);
-    if (!differentiated.contains(saved.logits)) saved.logits = kNoValue;
+    if (!in_gradients.contains(saved.logits)) saved.logits = kNoValue;
   }
   std::erase_if(program.observed, [&](const ObservePoint& point) { return unread.contains(point.value); });
 }
 
 // In bf16 an MLP keeps signs in place of act_grad, and nothing where nobody takes its gradient.
 void keep_signs(Program& program) {
-  std::set<int32_t> wanted(program.kept.begin(), program.kept.end());
-  for (const Call& call : program.calls)
-    if (call.backward) wanted.insert(call.saved.begin(), call.saved.end());
+  std::set<int32_t> wanted = differentiated(program);
+  wanted.insert(program.kept.begin(), program.kept.end());
   for (Call& call : program.calls) {
     if (!is<Mlp>(call) || call.backward) continue;
     const auto saved = places_by_name<Mlp::SavedOf>(call.saved);

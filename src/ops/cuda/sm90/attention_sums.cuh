@@ -49,7 +49,7 @@ struct alignas(128) FloatTile {
 struct Sums {
   FloatTile* tiles;  // (B, H, T/64)
   int* added;        // (B, H, T/128): blocks of keys that have added to these queries
-  int* ticket;       // blocks that have started
+  int* ticket;       // blocks of keys that were begun
 };
 // dq = scale·sums.
 void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq);
