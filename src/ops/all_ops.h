@@ -14,6 +14,7 @@
 #include "ops/embed.h"
 #include "ops/fake_quant.h"
 #include "ops/fill.h"
+#include "ops/gate_logits.h"
 #include "ops/gptq_block.h"
 #include "ops/head_output.h"
 #include "ops/hessian_accumulate.h"

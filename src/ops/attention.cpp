@@ -14,12 +14,15 @@ OpPlan Attention::plan(const In& in) const {
   if (in.segment_start)
     require(in.segment_start.spec.dtype == DType::i32 && in.segment_start.numel() == rows, name,
             "segment_start must be i32 (M)");
-  // One query's scores in double; then sums of dk and dv beside two such rows.
+  const Spec each_head = like(in.q, {rows, heads});
+  if (in.logit) require(in.logit.spec.shape == each_head.shape, name, "logit must be (M, H)");
+  // One query's scores in double; then sums of dk and dv beside two such rows, and dy where it is not the result's gradient.
   const auto one_query = static_cast<size_t>(rows) * sizeof(double);
   return {.out = {in.q.spec},
-          .saved = {like(in.q, {rows, heads})},
+          .saved = {each_head, like(in.q, {shapes_output(in) ? rows : 0, heads})},
           .forward_workspace = one_query,
-          .backward_workspace = 2 * static_cast<size_t>(in.k.numel()) * sizeof(double) + 2 * one_query,
+          .backward_workspace = 2 * static_cast<size_t>(in.k.numel()) * sizeof(double) + 2 * one_query +
+                                (shapes_output(in) ? in.q.spec.bytes() : 0),
           .flops = 2.0 * static_cast<double>(rows) * static_cast<double>(row_length) * static_cast<double>(in.q.cols())};
 }
 

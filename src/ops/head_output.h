@@ -1,6 +1,6 @@
 // What leaves attention's heads, each step where it is asked for. Exclusive self-attention takes from a head's output its
 // component along the token's own value vector (spec §4.6.7, §6.5): w_h = y_h − (y_h·u) u, u = v_c/max(‖v_c‖, 1e-12). A sparse
-// gate closes heads by the block's normed input (spec A.3): z_h = s_h·w_h, s_h = σ(½·(gate_h · a[0:W])).
+// gate closes heads by the block's normed input (spec A.3): z_h = s_h·w_h, s_h = σ(½·logit_h), of GateLogits.
 #pragma once
 
 #include "ops/op.h"
@@ -15,10 +15,9 @@ struct HeadOutput {
   int64_t kv_heads = 0;  // K
   template <class T>
   struct InOf {
-    T y;     // (M, H·E)
-    T v;     // (M, K·E) optional: without it w is y
-    T a;     // (M, D) with gate
-    T gate;  // (H, W), W <= D, optional: without it z is w
+    T y;      // (M, H·E)
+    T v;      // (M, K·E) optional: without it w is y
+    T logit;  // (M, H) optional: without it z is w
   };
   template <class T>
   struct OutOf {
@@ -26,18 +25,15 @@ struct HeadOutput {
   };
   template <class T>
   struct SavedOf {
-    T dot;   // (M, H) y_h·u, 0 without v; with z it stands for y in the backward pass
-    T open;  // (M, H) s_h, 1 without gate
+    T dot;  // (M, H) y_h·u, 0 without v; with z it stands for y in the backward pass
   };
   using In = InOf<Tensor>;
   using Out = OutOf<Tensor>;
   using Saved = SavedOf<Tensor>;
-  static constexpr InOf<Arg> kIn{.y = arg::activation.unread(),
-                                 .v = arg::activation.optional(),
-                                 .a = arg::activation.optional(),
-                                 .gate = arg::vector.optional()};
+  static constexpr InOf<Arg> kIn{
+      .y = arg::activation.unread(), .v = arg::activation.optional(), .logit = arg::statistic.optional()};
   static constexpr OutOf<Arg> kOut{.z = arg::activation.reread()};
-  static constexpr SavedOf<Arg> kSaved{.dot = arg::statistic, .open = arg::statistic};
+  static constexpr SavedOf<Arg> kSaved{.dot = arg::statistic};
   OpPlan plan(const In&) const;
 };
 

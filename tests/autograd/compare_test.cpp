@@ -78,10 +78,10 @@ TEST_F(Compare, NamesTheFirstWrongCall) {
 }
 
 TEST_F(Compare, NamesTheFirstWrongBackwardCall) {
-  Broken backward(queue_, "head_output", true, 0, 1);
+  Broken backward(queue_, "attention", true, 0, 1);
   const CompareResult result = compare({}, backward);
   ASSERT_TRUE(result.first);
-  EXPECT_EQ(result.first->op, "head_output");
+  EXPECT_EQ(result.first->op, "attention");
   EXPECT_EQ(result.first->label, "block3");  // backward begins with the last layer
   EXPECT_TRUE(result.first->backward);
   EXPECT_THAT(result.first->tensor, testing::StartsWith("d "));

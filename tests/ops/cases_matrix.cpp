@@ -22,15 +22,21 @@ std::vector<Product> product_sweep() {
   return sweep;
 }
 
+enum Output : unsigned { kPlain = 0, kExclusive = 1, kGated = 2 };
+
 OpCase<Attention> attention_case(int64_t sequences, int64_t length, int64_t heads, int64_t kv_heads, int64_t size,
-                                 double segment = 0) {
+                                 double segment = 0, unsigned output = kPlain) {
   const int64_t rows = sequences * length;
-  const Attention op{.row_length = length, .heads = heads, .kv_heads = kv_heads, .scale = 1 / std::sqrt(size)};
+  const Attention op{.row_length = length,
+                     .heads = heads,
+                     .kv_heads = kv_heads,
+                     .scale = 1 / std::sqrt(size),
+                     .exclusive = (output & kExclusive) != 0};
   // A row that sees only itself has no gradient through its score.
   const Allowed allowed{.noise = length == 1 || segment == 1 ? 1e-6 : 0};
   return {op,
           {uniform({rows, heads * size}, -2, 2), uniform({rows, kv_heads * size}, -2, 2), uniform({rows, kv_heads * size}),
-           segment > 0 ? segments(rows, segment) : absent()},
+           segment > 0 ? segments(rows, segment) : absent(), output & kGated ? uniform({rows, heads}, -2, 2) : absent()},
           allowed};
 }
 
@@ -71,6 +77,11 @@ std::vector<OpCase<Attention>> cases(const Attention&) {
   list.push_back(attention_case(1, 17, 6, 2, 7));
   for (double segment : {1.0, 3.0, 40.0}) list.push_back(attention_case(1, 65, 2, 1, 16, segment));
   list.push_back(attention_case(1, 200, 2, 1, 8, 70));
+  for (unsigned output : {kExclusive + 0u, kGated + 0u, kExclusive | kGated}) {
+    list.push_back(attention_case(2, 33, 4, 2, 64, 0, output));
+    list.push_back(attention_case(1, 17, 6, 2, 7, 5, output));  // heads that the cpu pads
+    list.push_back(attention_case(1, 65, 2, 1, 16, 40, output));
+  }
   return list;
 }
 

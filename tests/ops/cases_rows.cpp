@@ -106,15 +106,22 @@ std::vector<OpCase<QkNormRope>> cases(const QkNormRope&) {
   return list;
 }
 
+std::vector<OpCase<GateLogits>> cases(const GateLogits&) {
+  std::vector<OpCase<GateLogits>> list;
+  for (const HeadCase& c : head_sweep())
+    list.push_back({{}, {uniform(c.rows.shape()), uniform({c.heads, c.rows.width < 12 ? c.rows.width : 12}, -2, 2)}});
+  return list;
+}
+
 std::vector<OpCase<HeadOutput>> cases(const HeadOutput&) {
   std::vector<OpCase<HeadOutput>> list;
   for (const HeadCase& c : head_sweep()) {
     const HeadOutput op{.heads = c.heads, .kv_heads = c.kv_heads};
-    const auto gate = uniform({c.heads, c.rows.width < 12 ? c.rows.width : 12}, -2, 2);
-    list.push_back({op, {uniform(c.query()), absent(), uniform(c.rows.shape()), gate}});
+    const auto logit = uniform({c.rows.count(), c.heads}, -2, 2);
+    list.push_back({op, {uniform(c.query()), absent(), logit}});
     if (c.rows.width == 1) continue;  // with one dim the exclusive output is rounding noise around zero
-    list.push_back({op, {uniform(c.query()), uniform(c.value()), absent(), absent()}});
-    list.push_back({op, {uniform(c.query()), uniform(c.value()), uniform(c.rows.shape()), gate}});
+    list.push_back({op, {uniform(c.query()), uniform(c.value()), absent()}});
+    list.push_back({op, {uniform(c.query()), uniform(c.value()), logit}});
   }
   return list;
 }

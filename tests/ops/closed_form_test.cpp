@@ -86,21 +86,25 @@ TEST(SmearGateInput, NeitherSequencesNorDocumentsLeak) {
 TEST(Attention, AveragesTheVisibleRows) {
   const Guarded zeros = doubles({4, 1}, {0, 0, 0, 0}), v = doubles({4, 1}, {1, 3, 5, 9}), starts = integers({0, 0, 2, 2});
   const Attention op{.row_length = 4, .heads = 1, .kv_heads = 1, .scale = 1};
-  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), {}})[0],
+  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), {}, {}})[0],
               ElementsAre(1, DoubleNear(2, 1e-15), DoubleNear(3, 1e-15), DoubleNear(4.5, 1e-15)));
-  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), starts.tensor()})[0],
+  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), starts.tensor(), {}})[0],
               ElementsAre(1, DoubleNear(2, 1e-15), 5, DoubleNear(7, 1e-15)));
 }
 
 TEST(HeadOutput, SubtractsTheOwnValueAndSurvivesAZeroOne) {
   const Guarded y = doubles({2, 2}, {3, 5, 3, 5}), v = doubles({2, 2}, {2, 0, 0, 0});
-  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), {}, {}})[0], ElementsAre(0, 5, 3, 5));
+  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), {}})[0], ElementsAre(0, 5, 3, 5));
 }
 
 TEST(HeadOutput, AGateOfNothingIsHalfOpen) {
-  const Guarded y = doubles({1, 2}, {3, 5}), v = doubles({1, 2}, {2, 0}), a = doubles({1, 1}, {7}), gate = doubles({1, 1}, {0});
-  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), a.tensor(), gate.tensor()})[0],
-              ElementsAre(0, 2.5));
+  const Guarded y = doubles({1, 2}, {3, 5}), v = doubles({1, 2}, {2, 0}), logit = doubles({1, 1}, {0});
+  EXPECT_THAT(call(HeadOutput{.heads = 1, .kv_heads = 1}, {y.tensor(), v.tensor(), logit.tensor()})[0], ElementsAre(0, 2.5));
+}
+
+TEST(GateLogits, ReadTheFirstColumns) {
+  const Guarded a = doubles({1, 3}, {7, 2, 100}), gate = doubles({2, 2}, {1, 10, 0, -1});
+  EXPECT_THAT(call(GateLogits{}, {a.tensor(), gate.tensor()})[0], ElementsAre(27, -2));
 }
 
 TEST(Mlp, SquaresWithHalfTheSlopeBelowZero) {

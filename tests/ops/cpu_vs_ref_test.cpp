@@ -97,8 +97,9 @@ TEST(CpuVsRefLarge, Mixing) {
 TEST(CpuVsRefLarge, Heads) {
   const Slot q = uniform({kRows, 256}), k = uniform({kRows, 128});
   check_large<QkNormRope>({{.row_length = 64, .head_dim = 64}, {q, k, uniform({4}, 0.5, 2), rope(64, 16)}});
-  check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, absent(), absent()}});
-  check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, rows(), uniform({4, 12})}});
+  check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, absent()}});
+  check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, uniform({kRows, 4})}});
+  check_large<GateLogits>({{}, {rows(), uniform({4, 12})}});
 }
 
 TEST(CpuVsRefLarge, Tables) {

@@ -14,15 +14,16 @@ enum class Content : uint8_t { absent, uniform, index, segments, rope, scalars }
 struct Slot {  // one input
   Content content = Content::absent;
   Shape shape{};
-  double low = 0, high = 0;  // of uniform; index: high is the number of rows; segments: high is the mean length
-  bool f64 = false;          // stays f64 when the case runs in f32
+  double low = 0,
+         high = 0;   // of uniform; index: high is the number of rows; segments: high is the mean length, low the first one's
+  bool f64 = false;  // stays f64 when the case runs in f32
   bool differentiated() const { return content == Content::uniform && !f64; }
 };
 
 inline Slot uniform(Shape shape, double low = -1, double high = 1) { return {Content::uniform, shape, low, high}; }
 inline Slot uniform_f64(Shape shape, double low, double high) { return {Content::uniform, shape, low, high, true}; }
 inline Slot indices(int64_t rows, int64_t limit) { return {Content::index, {rows}, 0, static_cast<double>(limit)}; }
-inline Slot segments(int64_t rows, double length) { return {Content::segments, {rows}, 0, length}; }
+inline Slot segments(int64_t rows, double length, double first = 0) { return {Content::segments, {rows}, first, length}; }
 inline Slot rope(int64_t positions, int64_t rotated) { return {Content::rope, {positions, rotated}}; }
 inline Slot step_scalars() { return {Content::scalars, {kStepScalars}, 0, 0, true}; }
 inline Slot absent() { return {}; }

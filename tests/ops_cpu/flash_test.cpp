@@ -63,7 +63,8 @@ struct Problem {
                     .k = k.get(),
                     .v = v.get(),
                     .segment_start = segments(),
-                    .y = y.get(),
+                    .z = y.get(),
+                    .dz = dy.get(),
                     .lse = lse.get(),
                     .dy = dy.get()};
     b.dq = dq.get(), b.dk = dk.get(), b.dv = dv.get();
@@ -193,8 +194,14 @@ TEST_P(Flash, UnwantedGradientsAreLeftOut) {
   const Guarded dv = p.dv;
   ThreadPool pool(1);
   std::vector<std::byte> workspace(flash_backward_workspace(p.shape));
-  FlashBackward b{
-      .shape = p.shape, .q = p.q.get(), .k = p.k.get(), .v = p.v.get(), .y = p.y.get(), .lse = p.lse.get(), .dy = p.dy.get()};
+  FlashBackward b{.shape = p.shape,
+                  .q = p.q.get(),
+                  .k = p.k.get(),
+                  .v = p.v.get(),
+                  .z = p.y.get(),
+                  .dz = p.dy.get(),
+                  .lse = p.lse.get(),
+                  .dy = p.dy.get()};
   b.dv = p.dv.get();
   flash_backward(pool, b, workspace.data());
   EXPECT_EQ(std::memcmp(dv.get(), p.dv.get(), sizeof(float) * dv.size()), 0);

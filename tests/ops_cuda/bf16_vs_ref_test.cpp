@@ -252,6 +252,7 @@ TEST(CudaBf16, QkvProject) { check_every_case<QkvProject>(); }
 TEST(CudaBf16, ValueMix) { check_every_case<ValueMix>(); }
 TEST(CudaBf16, QkNormRope) { check_every_case<QkNormRope>(); }
 TEST(CudaBf16, Attention) { check_every_case<Attention>(); }
+TEST(CudaBf16, GateLogits) { check_every_case<GateLogits>(); }
 TEST(CudaBf16, HeadOutput) { check_every_case<HeadOutput>(); }
 TEST(CudaBf16, ProjectResidual) { check_every_case<ProjectResidual>(); }
 TEST(CudaBf16, Skip) { check_every_case<Skip>(); }
@@ -283,14 +284,30 @@ TEST(CudaBf16Published, Rows) {
 TEST(CudaBf16Published, Heads) {
   const Slot q = uniform({kRows, 512}, -2, 2), k = uniform({kRows, 256}, -2, 2), v = uniform({kRows, 256});
   check_published<QkNormRope>({{.row_length = 64, .head_dim = 64}, {q, k, uniform({8}, 0.5, 2), rope(64, 16)}});
-  const Slot gate = uniform({8, 12}, -2, 2);
-  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, absent(), absent()}});
-  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, absent(), rows(), gate}});
-  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, rows(), gate}});
-  check_published<Attention>({{.row_length = kRows, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
-  check_published<Attention>({{.row_length = 128, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, absent()}});
-  check_published<Attention>(
-      {{.row_length = kRows, .heads = 8, .kv_heads = 4, .scale = 0.125}, {q, k, v, segments(kRows, 50)}});
+  const Slot logit = uniform({kRows, 8}, -2, 2);
+  check_published<GateLogits>({{}, {rows(), uniform({8, 12}, -2, 2)}});
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, absent()}});
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, absent(), logit}});
+  check_published<HeadOutput>({{.heads = 8, .kv_heads = 4}, {q, v, logit}});
+  for (const bool exclusive : {false, true})
+    for (const Slot& gate : {absent(), logit}) {
+      const auto check = [&](int64_t length, const Slot& start) {
+        check_published<Attention>({{.row_length = length, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = exclusive},
+                                    {q, k, v, start, gate}});
+      };
+      check(kRows, absent());
+      check(128, absent());
+      check(kRows, segments(kRows, 50));
+    }
+}
+
+// A document over many tiles beside others that share one, some of a single token.
+TEST(CudaBf16Published, DocumentsOfEveryLength) {
+  constexpr int64_t kMany = 640;
+  const Slot q = uniform({kMany, 512}, -2, 2), k = uniform({kMany, 256}, -2, 2), v = uniform({kMany, 256});
+  const Attention op{.row_length = kMany, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = true};
+  for (const Slot& starts : {segments(kMany, 4, 400), segments(kMany, 150, 1), segments(kMany, 2), segments(kMany, 1e9)})
+    check_published<Attention>({op, {q, k, v, starts, uniform({kMany, 8}, -2, 2)}});
 }
 
 TEST(CudaBf16Published, Products) {

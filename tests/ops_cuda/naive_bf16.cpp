@@ -98,8 +98,24 @@ NaiveResults naive_bf16(const ProjectedEmbed& op, const std::vector<Naive>& in, 
 NaiveResults naive_bf16(const Attention& op, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
   const auto arguments = by_name<Attention::InOf>(in);
   const Naive &q = arguments.q, &k = arguments.k, &v = arguments.v, &start = arguments.segment_start;
-  const Naive g = by_name<Attention::OutOf>(dout).y;
+  const Naive &dz = by_name<Attention::OutOf>(dout).z, &logit = arguments.logit;
   const int64_t size = q.cols / op.heads, group = op.heads / op.kv_heads;
+  // What HeadOutput does to head h of row m: s·(x − (x·u)u), to outputs and to their gradients alike.
+  const auto open = [&](int64_t m, int64_t h) { return logit.rows > 0 ? 1 / (1 + std::exp(-0.5 * at(logit, m, h))) : 1; };
+  const auto norm = [&](int64_t m, int64_t h) {
+    return std::sqrt(sum(size, [&](int64_t e) { return std::pow(at(v, m, h / group * size + e), 2); }));
+  };
+  const auto on_value = [&](const Naive& x, int64_t m, int64_t h) {  // x·u
+    return sum(size, [&](int64_t e) { return at(x, m, h * size + e) * at(v, m, h / group * size + e); }) / norm(m, h);
+  };
+  const auto shaped = [&](const Naive& x) {
+    return made(x.rows, x.cols, [&](int64_t m, int64_t c) {
+      const int64_t h = c / size;
+      const double taken = op.exclusive ? on_value(x, m, h) * at(v, m, h / group * size + c % size) / norm(m, h) : 0;
+      return open(m, h) * (at(x, m, c) - taken);
+    });
+  };
+  const Naive g = shaped(dz);
   Naive y = zeros(q.rows, q.cols), dq = y, dk = zeros(k.rows, k.cols), dv = dk;
   for (int64_t h = 0; h < op.heads; ++h) {
     const int64_t query = h * size, key = h / group * size;
@@ -134,7 +150,15 @@ NaiveResults naive_bf16(const Attention& op, const std::vector<Naive>& in, const
         at(dv, n, key + e) += round_bf16(at(dv_head, n, e));
       }
   }
-  return {{y}, {dq, dk, dv, {}}};
+  const Naive z = shaped(y);
+  for (int64_t i = 0; op.exclusive && i < q.rows * q.cols; ++i) {
+    const int64_t m = i / q.cols, c = i % q.cols, h = c / size;
+    at(dv, m, h / group * size + c % size) -= (on_value(dz, m, h) * at(z, m, c) + on_value(y, m, h) * at(g, m, c)) / norm(m, h);
+  }
+  const Naive dlogit = made(logit.rows, logit.cols, [&](int64_t m, int64_t h) {
+    return 0.5 * (1 - open(m, h)) * sum(size, [&](int64_t e) { return at(dz, m, h * size + e) * at(z, m, h * size + e); });
+  });
+  return {{z}, {dq, dk, dv, {}, dlogit}};
 }
 
 }  // namespace fairway::ops_test

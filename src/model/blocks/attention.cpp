@@ -8,16 +8,19 @@ namespace fairway {
 namespace {
 
 // Over the row's own earlier tokens, or over what earlier runs left in the pass's cache.
-Var attend(BuildContext& c, Var q, Var k, Var v) {
+Var attend(BuildContext& c, Var q, Var k, Var v, bool exclusive, Var logit) {
   const ModelRecipe& m = c.model();
   const double scale = 1 / std::sqrt(static_cast<double>(m.head_dim()));
   if (const DecodeInputs* decode = c.inputs().decode) {
-    return c.tape().one(AttentionCached{.heads = m.heads, .kv_heads = m.kv_heads, .scale = scale},
-                        {q, k, v, c.tape().state("keys", decode->keys), c.tape().state("values", decode->values),
-                         c.tape().input("position", decode->position)});
+    const Var y = c.tape().one(AttentionCached{.heads = m.heads, .kv_heads = m.kv_heads, .scale = scale},
+                               {q, k, v, c.tape().state("keys", decode->keys), c.tape().state("values", decode->values),
+                                c.tape().input("position", decode->position)});
+    if (!exclusive && !logit) return y;
+    return c.tape().one(HeadOutput{.heads = m.heads, .kv_heads = m.kv_heads}, {y, exclusive ? v : Var{}, logit});
   }
-  const Attention attention{.row_length = c.inputs().row_length, .heads = m.heads, .kv_heads = m.kv_heads, .scale = scale};
-  return c.tape().one(attention, {q, k, v, c.segment_start});
+  const Attention attention{
+      .row_length = c.inputs().row_length, .heads = m.heads, .kv_heads = m.kv_heads, .scale = scale, .exclusive = exclusive};
+  return c.tape().one(attention, {q, k, v, c.segment_start, logit});
 }
 
 }  // namespace
@@ -27,6 +30,8 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   Tape& tape = c.tape();
   const std::string name = "layer" + std::to_string(layer);
   tape.observe(point_name(InputPoint::attn_in, layer), normed);
+  const bool gated = m.attn_gate == AttnGateKind::sparse;
+  const Var logit = gated ? tape.one(GateLogits{}, {normed, c.param(ParamId::attn_gate, layer)}) : Var{};
   const auto qkv = tape.call(QkvProject{}, {normed, c.adapted(c.matrix(ParamId::qo, layer), AdapterSite::q),
                                             c.adapted(c.matrix(ParamId::kv, layer), AdapterSite::k),
                                             c.adapted(c.matrix(ParamId::kv, m.layers + layer), AdapterSite::v)});
@@ -40,13 +45,10 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   const auto qk = tape.call(norm, {qkv.out.q, qkv.out.k, c.param(ParamId::q_gain, layer), c.rope});
   tape.observe(name + ".q", qk.out.q);
   tape.observe(name + ".k", qk.out.k);
-  Var y = attend(c, qk.out.q, qk.out.k, v);
-  const bool exclusive = m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer, gated = m.attn_gate == AttnGateKind::sparse;
-  if (exclusive || gated)
-    y = tape.one(HeadOutput{.heads = m.heads, .kv_heads = m.kv_heads},
-                 {y, exclusive ? v : Var{}, gated ? normed : Var{}, gated ? c.param(ParamId::attn_gate, layer) : Var{}});
-  tape.observe(point_name(InputPoint::attn_out, layer), y);
-  return y;
+  const bool exclusive = m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer;
+  const Var z = attend(c, qk.out.q, qk.out.k, v, exclusive, logit);
+  tape.observe(point_name(InputPoint::attn_out, layer), z);
+  return z;
 }
 
 }  // namespace fairway

@@ -71,20 +71,21 @@ void forward_padded(const Forward<Attention>& call, FlashForward args, int64_t s
   args.q = padded.copy(call.in.q);
   args.k = padded.copy(call.in.k);
   args.v = padded.copy(call.in.v);
-  args.y = padded.room(call.out.y);
+  args.y = padded.room(call.out.z);
   flash_forward(call.queue->pool(), args, scratch);
-  padded.write(args.y, call.out.y);
+  padded.write(args.y, call.out.z);
 }
 
-void backward_padded(const Backward<Attention>& call, FlashBackward args, int64_t size) {
+void backward_padded(const Backward<Attention>& call, FlashBackward args, const Tensor& dz, int64_t size) {
   const size_t flash = flash_backward_workspace(args.shape);
-  std::byte* scratch = call.queue->scratch(align_up(flash) + Padded::bytes(args.shape, 4, 4));
+  std::byte* scratch = call.queue->scratch(align_up(flash) + Padded::bytes(args.shape, 5, 4));
   Padded padded(scratch + align_up(flash), size, args.shape.head_size);
   args.q = padded.copy(call.in.q);
   args.k = padded.copy(call.in.k);
   args.v = padded.copy(call.in.v);
-  args.y = padded.copy(call.out.y);
-  args.dy = padded.copy(call.dout.y);
+  args.z = padded.copy(call.out.z);
+  args.dz = padded.copy(dz);
+  args.dy = padded.copy(call.dout.z);
   args.dq = padded.room(call.din.q);
   args.dk = padded.room(call.din.k);
   args.dv = padded.room(call.din.v);
@@ -95,15 +96,13 @@ void backward_padded(const Backward<Attention>& call, FlashBackward args, int64_
   padded.write(args.dv, call.din.v);
 }
 
-}  // namespace
-
-void forward(const Attention& op, const Forward<Attention>& call) {
+void attend(const Attention& op, const Forward<Attention>& call) {
   const FlashForward args{.shape = shape_of(op, call.in),
                           .q = call.in.q.as<float>(),
                           .k = call.in.k.as<float>(),
                           .v = call.in.v.as<float>(),
                           .segment_start = starts_of(call.in),
-                          .y = call.out.y.as<float>(),
+                          .y = call.out.z.as<float>(),
                           .lse = call.saved.lse.as<float>()};
   if (args.shape.rows == 0) return;
   const int64_t size = call.in.q.cols() / op.heads;
@@ -111,16 +110,18 @@ void forward(const Attention& op, const Forward<Attention>& call) {
   flash_forward(call.queue->pool(), args, call.queue->scratch(flash_forward_workspace(args.shape)));
 }
 
-void backward(const Attention& op, const Backward<Attention>& call) {
+// The call's dout.z is dy here; dz is the result's.
+void attend_back(const Attention& op, const Backward<Attention>& call, const Tensor& dz) {
   const auto gradient_of = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
   const FlashBackward args{.shape = shape_of(op, call.in),
                            .q = call.in.q.as<float>(),
                            .k = call.in.k.as<float>(),
                            .v = call.in.v.as<float>(),
                            .segment_start = starts_of(call.in),
-                           .y = call.out.y.as<float>(),
+                           .z = call.out.z.as<float>(),
+                           .dz = dz.as<float>(),
                            .lse = call.saved.lse.as<float>(),
-                           .dy = call.dout.y.as<float>(),
+                           .dy = call.dout.z.as<float>(),
                            .dq = gradient_of(call.din.q),
                            .dk = gradient_of(call.din.k),
                            .dv = gradient_of(call.din.v),
@@ -129,8 +130,22 @@ void backward(const Attention& op, const Backward<Attention>& call) {
                            .add_dv = call.din.v.accumulate};
   if (args.shape.rows == 0) return;
   const int64_t size = call.in.q.cols() / op.heads;
-  if (size != args.shape.head_size) return backward_padded(call, args, size);
+  if (size != args.shape.head_size) return backward_padded(call, args, dz, size);
   flash_backward(call.queue->pool(), args, call.queue->scratch(flash_backward_workspace(args.shape)));
+}
+
+}  // namespace
+
+void forward(const Attention& op, const Forward<Attention>& call) {
+  attend(op, call);
+  if (op.shapes_output(call.in)) forward(op.output(), op.output_of(call));
+}
+
+void backward(const Attention& op, const Backward<Attention>& call) {
+  if (!op.shapes_output(call.in)) return attend_back(op, call, call.dout.z);
+  const Tensor dy = make_view(call.workspace.data, call.in.q.spec);
+  backward(op.output(), op.output_of(call, dy));
+  attend_back(op, op.before_output(call, dy), call.dout.z);
 }
 
 }  // namespace fairway::cpu

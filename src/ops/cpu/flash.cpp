@@ -118,7 +118,7 @@ void backward_span(const FlashBackward& a, int64_t origin, int64_t rows, int64_t
       row_kernel.copy(a.q + from * e, slot.q + to * e, e);
       row_kernel.copy(a.dy + from * e, slot.dy + to * e, e);
       slot.lse2[to] = a.lse[from] * kLog2e;
-      slot.dot[to] = row_kernel.dot(a.y + from * e, a.dy + from * e, e);
+      slot.dot[to] = row_kernel.dot(a.z + from * e, a.dz + from * e, e);
     }
   }
   std::fill_n(slot.dq, rows * group * e, 0.0f);

@@ -36,7 +36,7 @@ struct FlashBackward {
   const float* k = nullptr;
   const float* v = nullptr;
   const int32_t* segment_start = nullptr;
-  const float* y = nullptr;
+  const float *z = nullptr, *dz = nullptr;  // what the heads' outputs became: Σ z·dz of a head is Σ y·dy
   const float* lse = nullptr;
   const float* dy = nullptr;
   float* dq = nullptr;  // each written, or added to when its flag says so, or null when not wanted

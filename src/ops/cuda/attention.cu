@@ -2,11 +2,13 @@
 // kv head) and goes over its visible rows 32 at a time, a lane for each; no sum depends on the order of blocks. Plain float
 // arithmetic, for float32 runs and odd shapes. bf16 heads go to cuDNN (attention_fused.h) and to our own kernels for Hopper
 // (attention_tiles.h), each where it is faster in a whole step: cuDNN forward over whole sequences, ours backward and over
-// packed documents.
+// packed documents. HeadOutput ends the forward and begins the backward pass, inside of our own kernels where they suit.
 #include "ops/cuda/attention_fused.h"
 #include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
+#include "ops/cuda/head_output.h"
+#include "ops/cuda/small_tensor.h"
 
 namespace fairway::cuda {
 namespace {
@@ -84,9 +86,9 @@ __global__ void heads_forward(Heads<T> a, T* y, float* lse) {
   }
 }
 
-// dq, and along[m, h] = g·y for the keys' kernel.
+// dq, and along[m, h] = dy·y = dz·z for the keys' kernel.
 template <class T>
-__global__ void queries_backward(Heads<T> a, const T* y, const float* lse, const T* g, Sink<T> dq, float* along) {
+__global__ void queries_backward(Heads<T> a, const T* z, const T* dz, const float* lse, const T* g, Sink<T> dq, float* along) {
   __shared__ float kept[kWarps][2 * kMostHead];
   float *q = kept[warp_id()], *grad = q + kMostHead;
   for (int64_t item = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); item < a.rows * a.heads;
@@ -96,7 +98,7 @@ __global__ void queries_backward(Heads<T> a, const T* y, const float* lse, const
     keep(q, a.q + at, a.size);
     keep(grad, g + at, a.size);
     float sums[kPerLane] = {}, mean = 0;
-    for (int64_t e = lane_id(); e < a.size; e += 32) mean += grad[e] * to_float(y[at + e]);
+    for (int64_t e = lane_id(); e < a.size; e += 32) mean += to_float(dz[at + e]) * to_float(z[at + e]);
     mean = warp_sum(mean);
     if (lane_id() == 0) along[item] = mean;
     for (int64_t begin = a.first(m); begin <= m; begin += 32) {
@@ -168,35 +170,57 @@ Heads<T> heads_of(const Attention& op, const Attention::In& in) {
           pitch_of(in.v)};
 }
 
-}  // namespace
-
-void forward(const Attention& op, const Forward<Attention>& f) {
-  Scratch scratch(f.queue);
-  if (scratch.context().fused_heads().forward(scratch, op, f)) return;
-  if (suits_attention_tiles(scratch.context(), op, f.in)) return attention_tiles_forward(scratch, op, f);
+void attend(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
   with_type(f.in.q, false, [&]<class T, int V>() {
     const Heads<T> a = heads_of<T>(op, f.in);
     heads_forward<T><<<blocks_for(scratch.context(), a.rows * a.heads, kWarps), kThreads, 0, scratch.stream()>>>(
-        a, pointer<T>(f.out.y), pointer<float>(f.saved.lse));
+        a, pointer<T>(f.out.z), pointer<float>(f.saved.lse));
   });
   check_launch("attention");
 }
 
-void backward(const Attention& op, const Backward<Attention>& b) {
-  Scratch scratch(b.queue);
-  if (suits_attention_tiles(scratch.context(), op, b.in)) return attention_tiles_backward(scratch, op, b);
-  if (scratch.context().fused_heads().backward(scratch, op, b)) return;
+// The call's dout.z is dy here; dz is the result's.
+void attend_back(Scratch& scratch, const Attention& op, const Backward<Attention>& b, const Tensor& dz) {
   with_type(b.in.q, false, [&]<class T, int V>() {
     const Heads<T> a = heads_of<T>(op, b.in);
     auto* along = scratch.take<float>(a.rows * a.heads);
     const auto* lse = pointer<float>(b.saved.lse);
-    const auto* g = pointer<T>(b.dout.y);
+    const auto* g = pointer<T>(b.dout.z);
     queries_backward<T><<<blocks_for(scratch.context(), a.rows * a.heads, kWarps), kThreads, 0, scratch.stream()>>>(
-        a, pointer<T>(b.out.y), lse, g, sink<T>(b.din.q), along);
+        a, pointer<T>(b.out.z), pointer<T>(dz), lse, g, sink<T>(b.din.q), along);
     keys_backward<T><<<blocks_for(scratch.context(), a.rows * a.kv_heads, kWarps), kThreads, 0, scratch.stream()>>>(
         a, lse, g, along, sink<T>(b.din.k), sink<T>(b.din.v), b.din.v ? pitch_of(b.din.v) : 0);
   });
   check_launch("attention'");
+}
+
+}  // namespace
+
+void forward(const Attention& op, const Forward<Attention>& f) {
+  Scratch scratch(f.queue);
+  FusedHeads& fused = scratch.context().fused_heads();
+  if (fused.suits(scratch, op, f.in)) {
+    fused.forward(scratch, op, f);
+  } else if (suits_attention_tiles(scratch.context(), op, f.in)) {
+    return attention_tiles_forward(scratch, op, f);
+  } else {
+    attend(scratch, op, f);
+  }
+  if (op.shapes_output(f.in)) head_output_forward(scratch, op.output(), op.output_of(f));
+}
+
+void backward(const Attention& op, const Backward<Attention>& b) {
+  Scratch scratch(b.queue);
+  const bool shapes = op.shapes_output(b.in);
+  const Tensor dy = shapes ? scratch_tensor(scratch, b.out.z.spec.shape, b.out.z.spec.dtype) : b.dout.z;
+  const Backward<HeadOutput> output = op.output_of(b, dy);
+  if (suits_attention_tiles(scratch.context(), op, b.in)) return attention_tiles_backward(scratch, op, b, output);
+  if (shapes) head_output_backward(scratch, op.output(), output);
+  Backward<Attention> inner = shapes ? op.before_output(b, dy) : b;
+  FusedHeads& fused = scratch.context().fused_heads();
+  if (!fused.suits(scratch, op, b.in)) return attend_back(scratch, op, inner, b.dout.z);
+  if (shapes) inner.out.z = heads_before_output(scratch, op.output(), output);
+  fused.backward(scratch, op, inner);
 }
 
 }  // namespace fairway::cuda

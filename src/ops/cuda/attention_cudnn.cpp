@@ -135,38 +135,30 @@ FusedHeads::~FusedHeads() {
   if (state_->handle != nullptr) fe::detail::destroy_handle(state_->handle);
 }
 
-namespace {
-
 // Whole sequences of bf16 heads whose size and place the kernels take; short ones are not worth a graph.
-bool suits(const Attention& op, const Attention::In& in) {
+bool FusedHeads::suits(Scratch& scratch, const Attention& op, const Attention::In& in) {
   const int64_t size = in.q.cols() / op.heads;
   return in.q.spec.dtype == DType::bf16 && !in.segment_start && size % 8 == 0 && size <= 128 && op.row_length >= 128 &&
-         aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v);
+         aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v) && state_->open(scratch.stream());
 }
 
-}  // namespace
-
-bool FusedHeads::forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
-  if (!suits(op, f.in) || !state_->open(scratch.stream())) return false;
-  Places places{{kQ, f.in.q.data}, {kK, f.in.k.data}, {kV, f.in.v.data}, {kY, f.out.y.data}, {kStats, f.saved.lse.data}};
+void FusedHeads::forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
+  Places places{{kQ, f.in.q.data}, {kK, f.in.k.data}, {kV, f.in.v.data}, {kY, f.out.z.data}, {kStats, f.saved.lse.data}};
   state_->graph(op, f.in, false, 0)->run(state_->handle, scratch, places);
-  return true;
 }
 
-bool FusedHeads::backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
-  if (!suits(op, b.in) || !state_->open(scratch.stream())) return false;
+void FusedHeads::backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
   // The kernels replace: what is added to, or not wanted, goes through scratch.
   const auto place = [&](const Tensor& wanted, const Tensor& like) {
     return wanted && !wanted.accumulate ? wanted : scratch_tensor(scratch, like.spec.shape, like.spec.dtype);
   };
   const Tensor dq = place(b.din.q, b.in.q), dk = place(b.din.k, b.in.k), dv = place(b.din.v, b.in.v);
-  Places places{{kQ, b.in.q.data},    {kK, b.in.k.data}, {kV, b.in.v.data}, {kY, b.out.y.data}, {kStats, b.saved.lse.data},
-                {kDy, b.dout.y.data}, {kDq, dq.data},    {kDk, dk.data},    {kDv, dv.data}};
+  Places places{{kQ, b.in.q.data},    {kK, b.in.k.data}, {kV, b.in.v.data}, {kY, b.out.z.data}, {kStats, b.saved.lse.data},
+                {kDy, b.dout.z.data}, {kDq, dq.data},    {kDk, dk.data},    {kDv, dv.data}};
   state_->graph(op, b.in, true, dv.pitch)->run(state_->handle, scratch, places);
   pass_through(scratch, dq, b.din.q);
   pass_through(scratch, dk, b.din.k);
   pass_through(scratch, dv, b.din.v);
-  return true;
 }
 
 }  // namespace fairway::cuda

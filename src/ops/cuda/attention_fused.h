@@ -1,5 +1,5 @@
 // Attention of bf16 heads by cuDNN's fused kernels, deterministic in both directions. Graphs are made when a shape is first
-// seen and kept. Where cuDNN is absent or cannot take the case, the callers fall back to our own kernels.
+// seen and kept. Where cuDNN is absent or cannot take the case, callers use our own kernels.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,10 @@ class FusedHeads {
  public:
   FusedHeads();
   ~FusedHeads();
-  // False when the case is not for them: nothing was done. The saved log-sum-exps are laid out (B, H, T).
-  bool forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f);
-  bool backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b);
+  bool suits(Scratch& scratch, const Attention& op, const Attention::In& in);
+  // Without HeadOutput: z is what leaves the heads, in both directions. The saved log-sum-exps are laid out (B, H, T).
+  void forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f);
+  void backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b);
 
  private:
   struct State;

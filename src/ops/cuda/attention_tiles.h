@@ -9,8 +9,10 @@ namespace fairway::cuda {
 // Whether the device and the shapes are for these kernels; the same answer in both directions.
 bool suits_attention_tiles(const Context& context, const Attention& op, const Attention::In& in);
 
-// Log-sum-exps are saved as (B, H, T), with B = 1 for packed documents.
+// HeadOutput is part of them. Log-sum-exps are saved as (B, H, T), with B = 1 for packed documents. Backward begins with
+// `output`, HeadOutput's gradient, where the op asks for it.
 void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f);
-void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b);
+void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b,
+                              const Backward<HeadOutput>& output);
 
 }  // namespace fairway::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/cuda/columns.h"
+#include "ops/cuda/head_statistics.cuh"
 #include "ops/head_output.h"
 
 namespace fairway::cuda {
@@ -160,38 +161,28 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 struct OutputRows {
-  const bf16* v;  // rows of `pitch` elements, 4 heads; null: nothing is taken away
-  const bf16* a;  // rows of `width` elements
-  const float* gate;
-  unsigned rows, pitch, width, gated;
+  const bf16* v;       // rows of `pitch` elements, 4 heads; null: nothing is taken away
+  const float* logit;  // null: no gate
+  unsigned rows, pitch;
   static constexpr float kNormFloor = 1e-12f, kGateScale = static_cast<float>(HeadOutput::kGateScale);
-  static constexpr int kMostGated = 32;
+  __device__ float open(unsigned head) const { return logit != nullptr ? sigmoid(kGateScale * logit[head]) : 1.0f; }
 };
 
-// s_h of the G·4 heads of a row, head h in lanes 32/(4G)·h and the next.
-template <int G>
-__device__ float open_of_row(const OutputRows& o, unsigned row) {
-  constexpr unsigned kLanes = 32 / (4 * G);  // a head
-  const auto lane = static_cast<unsigned>(lane_id()), h = lane / kLanes;
-  float logit = 0;
-  for (unsigned c = lane % kLanes; c < o.gated; c += kLanes)
-    logit += o.gate[h * o.gated + c] * to_float(o.a[int64_t{row} * o.width + c]);
-  return sigmoid(OutputRows::kGateScale * group_sum<kLanes>(logit));
-}
-
 // 4 kv heads with G query heads each: a lane's pieces belong to the value it holds.
-template <int G, bool Exclusive, bool Gated>
-__global__ void __launch_bounds__(kThreads)
-    output_rows_forward(OutputRows o, const bf16* y, bf16* z, float* saved_dot, float* saved_open) {
+template <int G, bool Exclusive>
+__global__ void __launch_bounds__(kThreads) output_rows_forward(OutputRows o, const bf16* y, bf16* z, float* saved_dot) {
   const int lane = lane_id(), head = lane / 8;
   const unsigned row = blockIdx.x * kWarps + static_cast<unsigned>(warp_id());
   if (row >= o.rows) return;
   const int64_t wide = int64_t{row} * (G * 256);
   Piece v{}, x[G];
+  float s[G];
   if constexpr (Exclusive) v = piece_at(o.v + int64_t{row} * o.pitch, lane);
 #pragma unroll
-  for (int h = 0; h < G; ++h) x[h] = piece_at(y + wide, (head * G + h) * 8 + lane % 8);
-  const float open = Gated ? open_of_row<G>(o, row) : 1.0f;
+  for (int h = 0; h < G; ++h) {
+    x[h] = piece_at(y + wide, (head * G + h) * 8 + lane % 8);
+    s[h] = o.open(row * (4 * G) + head * G + h);
+  }
   float u[8];
   widen(v, u);
   const float inverse = 1.0f / fmaxf(sqrtf(group_sum<8>(dot8(u, u))), OutputRows::kNormFloor);
@@ -200,25 +191,29 @@ __global__ void __launch_bounds__(kThreads)
     float t[8];
     widen(x[h], t);
     const float c = Exclusive ? group_sum<8>(dot8(t, u)) * inverse : 0.0f;
-    const float s = Gated ? __shfl_sync(~0u, open, (head * G + h) * (8 / G)) : 1.0f;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) t[k] = s * (t[k] - c * u[k] * inverse);
+    for (int k = 0; k < 8; ++k) t[k] = s[h] * (t[k] - c * u[k] * inverse);
     put_piece(z + wide, (head * G + h) * 8 + lane % 8, t);
-    if (lane % 8 == 0) saved_dot[row * (4 * G) + head * G + h] = c, saved_open[row * (4 * G) + head * G + h] = s;
+    if (lane % 8 == 0) saved_dot[row * (4 * G) + head * G + h] = c;
   }
 }
 
 struct OutputRowGradients {
   const bf16 *z, *dz;
-  const float *dot, *open;
-  Sink<bf16> dy, dv, da;
+  const float* dot;
+  Sink<bf16> dy, dv;
+  Sink<float> dlogit;
   unsigned v_pitch;  // of dv
+  HeadStatistics statistics;
 };
 
-// The gradients of a row's heads; returns t_h = ½(1−s)(g·z) of the lane's heads.
+// dy = s(g − q·u), dv = −(1/‖v‖)·Σ_h [q·z + c·s(g − q·u)] with q = g·u; where the norm is at its floor it is a constant. What
+// dv had is added to. dlogit = ½(1−s)(g·z).
 template <int G, bool Exclusive>
-__device__ void head_gradients(const OutputRows& o, const OutputRowGradients& d, unsigned row, float (&logit)[G]) {
+__global__ void __launch_bounds__(kThreads) output_rows_backward(OutputRows o, OutputRowGradients d) {
   const int lane = lane_id(), head = lane / 8;
+  const unsigned row = blockIdx.x * kWarps + static_cast<unsigned>(warp_id());
+  if (row >= o.rows) return;
   const int64_t wide = int64_t{row} * (G * 256);
   Piece v{}, g[G], out[G];
   float c[G], s[G];
@@ -228,7 +223,7 @@ __device__ void head_gradients(const OutputRows& o, const OutputRowGradients& d,
     g[h] = piece_at(d.dz + wide, (head * G + h) * 8 + lane % 8);
     out[h] = piece_at(d.z + wide, (head * G + h) * 8 + lane % 8);
     c[h] = d.dot[row * (4 * G) + head * G + h];
-    s[h] = d.open[row * (4 * G) + head * G + h];
+    s[h] = o.open(row * (4 * G) + head * G + h);
   }
   float u[8], total[8] = {};
   widen(v, u);
@@ -239,68 +234,24 @@ __device__ void head_gradients(const OutputRows& o, const OutputRowGradients& d,
     float x[8], w[8];
     widen(g[h], x);
     widen(out[h], w);
-    logit[h] = OutputRows::kGateScale * (1 - s[h]) * group_sum<8>(dot8(x, w));
+    const float along = group_sum<8>(dot8(x, w));
+    if (lane % 8 == h) {
+      d.statistics.put(row, head * G + h, along);
+      d.dlogit.put(row * (4 * G) + head * G + h, OutputRows::kGateScale * (1 - s[h]) * along);
+    }
     const float q = Exclusive ? group_sum<8>(dot8(x, u)) * inverse : 0.0f;
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
-      const float along = s[h] * q * u[k] * inverse, own = s[h] * x[k];
-      total[k] += q * w[k] + c[h] * (own + back * along);
-      x[k] = own - along;
+      const float on_value = s[h] * q * u[k] * inverse, own = s[h] * x[k];
+      total[k] += q * w[k] + c[h] * (own + back * on_value);
+      x[k] = own - on_value;
     }
     d.dy.store(wide + (head * G + h) * 64 + lane % 8 * 8, x);
   }
-  if constexpr (!Exclusive) return;
+  if constexpr (Exclusive) {
 #pragma unroll
-  for (int k = 0; k < 8; ++k) total[k] *= -inverse;
-  d.dv.store(int64_t{row} * d.v_pitch + lane * 8, total);
-}
-
-// With t_h in the lanes of head h: column c of da = Σ_h t_h·gate_h is the lane c's, who also sums t_h·a_c for dgate.
-template <int G>
-__device__ void gate_gradients(const OutputRows& o, const Sink<bf16>& da, unsigned row, const float (&logit)[G],
-                               const float (&gate)[4 * G], float (&sums)[4 * G]) {
-  const auto lane = static_cast<unsigned>(lane_id());
-  const float a = lane < o.gated ? to_float(o.a[int64_t{row} * o.width + lane]) : 0.0f;
-  float mine = 0;
-#pragma unroll
-  for (int h = 0; h < 4 * G; ++h) {
-    const float t = __shfl_sync(~0u, logit[h % G], h / G * 8);
-    mine += t * gate[h];
-    sums[h] += t * a;
-  }
-  // Pieces of eight columns: those of the gate, and zeros behind them unless they only add.
-  for (unsigned piece = lane; piece * 8 < o.width; piece += 32) {
-    float x[8];
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const float of_column = __shfl_sync(~0u, mine, (piece * 8 + k) % 32);
-      x[k] = piece * 8 + k < o.gated ? of_column : 0.0f;
-    }
-    if (piece * 8 < o.gated || !da.add) da.store(int64_t{row} * o.width + piece * 8, x);
-  }
-}
-
-// dy = s(g − q·u), dv = −(1/‖v‖)·Σ_h [q·z + c·s(g − q·u)] with q = g·u; where the norm is at its floor it is a constant. What
-// dv had is added to.
-template <int G, bool Exclusive, bool Gated>
-__global__ void __launch_bounds__(kThreads) output_rows_backward(OutputRows o, OutputRowGradients d, Partials partials) {
-  __shared__ float accumulators[Gated ? kWarps * 4 * G * OutputRows::kMostGated : 1];
-  const auto lane = static_cast<unsigned>(lane_id());
-  float gate[4 * G], sums[4 * G] = {};
-  if constexpr (Gated) {
-#pragma unroll
-    for (unsigned h = 0; h < 4 * G; ++h) gate[h] = lane < o.gated ? o.gate[h * o.gated + lane] : 0.0f;
-  }
-  for (unsigned row = blockIdx.x * kWarps + static_cast<unsigned>(warp_id()); row < o.rows; row += gridDim.x * kWarps) {
-    float logit[G];
-    head_gradients<G, Exclusive>(o, d, row, logit);
-    if constexpr (Gated) gate_gradients<G>(o, d.da, row, logit, gate, sums);
-  }
-  if constexpr (Gated) {
-#pragma unroll
-    for (unsigned h = 0; h < 4 * G; ++h)
-      if (lane < o.gated) accumulators[(warp_id() * 4 * G + h) * o.gated + lane] = sums[h];
-    leave_partials(accumulators, kWarps, partials);
+    for (int k = 0; k < 8; ++k) total[k] *= -inverse;
+    d.dv.store(int64_t{row} * d.v_pitch + lane * 8, total);
   }
 }
 

@@ -80,18 +80,17 @@ double attention_seconds(Queue* queue, const Attention& op, bool backward, const
   const auto in = to_args<Attention::In>(t.in);
   const auto out = to_args<Attention::Out>(t.out);
   const auto saved = to_args<Attention::Saved>(t.saved);
-  bool taken = true;
-  const double seconds = seconds_of(scratch.context(), [&] {
+  if (!heads.suits(scratch, op, in)) return 0;
+  return seconds_of(scratch.context(), [&] {
     if (!backward) {
-      taken &= heads.forward(scratch, op, {in, out, saved, {}, queue});
+      heads.forward(scratch, op, {in, out, saved, {}, queue});
     } else {
       auto din = to_args<Attention::In>(t.din);
       din.q.accumulate = din.k.accumulate = din.v.accumulate = false;
-      taken &= heads.backward(scratch, op, {in, out, saved, to_args<Attention::Out>(t.dout), din, {}, queue});
+      heads.backward(scratch, op, {in, out, saved, to_args<Attention::Out>(t.dout), din, {}, queue});
     }
     scratch.context().release_scratch();
   });
-  return taken ? seconds : 0;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// y = x + weight⊙skip, or with γ = σ(gate): y = (1−γ)⊙weight⊙skip + γ⊙x. One warp per row; column sums as in columns.h.
+// y = x + weight⊙skip, or with γ = σ(gate): y = (1−γ)⊙weight⊙skip + γ⊙x. One warp per row, or per part of one; column sums as
+// in columns.h.
 #include "ops/cuda/columns.h"
 #include "ops/cuda/cuda.h"
 
@@ -8,18 +9,21 @@ namespace {
 template <class T, int V>
 __global__ void skip_forward(int64_t rows, int64_t width, Source<T> x, Source<T> skip, Source<float> weight, Source<float> gate,
                              Sink<T> y) {
-  for (int64_t m = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); m < rows; m += int64_t{gridDim.x} * kWarps) {
-    for (int64_t c = lane_id() * V; c < width; c += 32 * V) {
-      float a[V], s[V], w[V], g[V];
+  for (int64_t c = lane_id() * V; c < width; c += 32 * V) {
+    float of_skip[V], of_x[V];  // factors of the lane's columns
+    weight.load(c, of_skip);
+    gate.load(c, of_x);
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      of_x[k] = gate ? sigmoid(of_x[k]) : 1.0f;
+      if (gate) of_skip[k] *= 1 - of_x[k];
+    }
+    for (int64_t m = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); m < rows; m += int64_t{gridDim.x} * kWarps) {
+      float a[V], s[V];
       x.load(m * width + c, a);
       skip.load(m * width + c, s);
-      weight.load(c, w);
-      gate.load(c, g);
 #pragma unroll
-      for (int k = 0; k < V; ++k) {
-        const float open = sigmoid(g[k]);
-        a[k] = gate ? (1 - open) * w[k] * s[k] + open * a[k] : a[k] + w[k] * s[k];
-      }
+      for (int k = 0; k < V; ++k) a[k] = of_skip[k] * s[k] + of_x[k] * a[k];
       y.store(m * width + c, a);
     }
   }

@@ -1,5 +1,6 @@
 // p_mn = exp(scale·q_m·k_n − lse_m) over the rows n that m may see, y_m = Σ_n p_mn v_n (spec §4.6.6). Backward, with
-// dp_mn = g_m·v_n: ds_mn = p_mn·(dp_mn − Σ_j p_mj dp_mj)·scale, dq_m = Σ ds k, dk_n = Σ ds q, dv_n = Σ p g.
+// dp_mn = g_m·v_n: ds_mn = p_mn·(dp_mn − Σ_j p_mj dp_mj)·scale, dq_m = Σ ds k, dk_n = Σ ds q, dv_n = Σ p g. HeadOutput
+// ends the one and begins the other.
 #include <cmath>
 #include <limits>
 
@@ -24,12 +25,10 @@ struct Sizes {
   int64_t kv(int64_t n, int64_t h) const { return (n * kv_heads + h / (heads / kv_heads)) * head_dim; }
 };
 
-}  // namespace
-
-void forward(const Attention& op, const Forward<Attention>& f) {
+void attend(const Attention& op, const Forward<Attention>& f) {
   with_dtype(f.in.q, [&]<class T>() {
     const Values<T> q(f.in.q), k(f.in.k), v(f.in.v);
-    const Target<T> y(f.out.y), lse(f.saved.lse);
+    const Target<T> y(f.out.z), lse(f.saved.lse);
     const Sizes size(op, f.in);
     double* p = zeros(f.workspace, size.rows);  // scores, then probabilities, of one query
     for (int64_t m = 0; m < size.rows; ++m)
@@ -52,9 +51,9 @@ void forward(const Attention& op, const Forward<Attention>& f) {
   });
 }
 
-void backward(const Attention& op, const Backward<Attention>& b) {
+void attend_back(const Attention& op, const Backward<Attention>& b) {
   with_dtype(b.in.q, [&]<class T>() {
-    const Values<T> q(b.in.q), k(b.in.k), v(b.in.v), lse(b.saved.lse), g(b.dout.y);
+    const Values<T> q(b.in.q), k(b.in.k), v(b.in.v), lse(b.saved.lse), g(b.dout.z);
     const Target<T> dq(b.din.q), dk(b.din.k), dv(b.din.v);
     const Sizes size(op, b.in);
     const int64_t kv_count = b.in.k.numel();
@@ -87,6 +86,20 @@ void backward(const Attention& op, const Backward<Attention>& b) {
       dv.put(i, dv_sum[i]);
     }
   });
+}
+
+}  // namespace
+
+void forward(const Attention& op, const Forward<Attention>& f) {
+  attend(op, f);
+  if (op.shapes_output(f.in)) forward(op.output(), op.output_of(f));
+}
+
+void backward(const Attention& op, const Backward<Attention>& b) {
+  if (!op.shapes_output(b.in)) return attend_back(op, b);
+  const Tensor dy = make_view(b.workspace.data + b.workspace.spec.bytes() - b.in.q.spec.bytes(), b.in.q.spec);
+  backward(op.output(), op.output_of(b, dy));
+  attend_back(op, op.before_output(b, dy));
 }
 
 }  // namespace fairway::ref

@@ -112,27 +112,18 @@ FAIRWAY_INLINE float inverse_norm(const float* v, int64_t size) {
 
 constexpr float kGateScale = static_cast<float>(HeadOutput::kGateScale);
 
-// s_h of a row's heads.
-FAIRWAY_INLINE void open_heads(const HeadOutput& op, const Forward<HeadOutput>& call, int64_t m) {
-  float* open = row_of(call.saved.open, m, op.heads);
-  if (!call.in.gate.present) {
-    for (int64_t h = 0; h < op.heads; ++h) open[h] = 1;
-    return;
-  }
-  const int64_t width = columns_of(call.in.gate);
-  const float* a = row_of(call.in.a, m, columns_of(call.in.a));
-  for (int64_t h = 0; h < op.heads; ++h) open[h] = kGateScale * dot_of(row_of(call.in.gate, h, width), a, width);
-  map<sigmoid_of>(open, open, op.heads);
+// s_h of head h of all rows.
+FAIRWAY_INLINE float open_of(const HeadOutput::In& in, int64_t h) {
+  return in.logit.present ? vsigmoid(vec{} + kGateScale * base_of(in.logit)[h])[0] : 1.0f;
 }
 
 void forward_rows(const HeadOutput& op, const Forward<HeadOutput>& call, RowRange rows) {
   const int64_t size = columns_of(call.in.y) / op.heads, group = op.heads / op.kv_heads;
-  for (int64_t m = rows.begin; m < rows.end; ++m) open_heads(op, call, m);
   for (int64_t k = rows.begin * op.kv_heads; k < rows.end * op.kv_heads; ++k) {
     const float* v = row_of(call.in.v, k, size);
     const float inverse = v != nullptr ? inverse_norm(v, size) : 0;
     for (int64_t h = k * group; h < (k + 1) * group; ++h) {
-      const float *y = base_of(call.in.y) + h * size, s = base_of(call.saved.open)[h];
+      const float *y = base_of(call.in.y) + h * size, s = open_of(call.in, h);
       float* z = base_of(call.out.z) + h * size;
       const float dot = v != nullptr ? dot_of(y, v, size) * inverse : 0, along = dot * inverse;
       base_of(call.saved.dot)[h] = dot;
@@ -144,40 +135,18 @@ void forward_rows(const HeadOutput& op, const Forward<HeadOutput>& call, RowRang
   }
 }
 
-// With q = g·u and t = ½(1−s)(g·z): da[0:W] += Σ_h t G_h; partials: dG_h = Σ t a[0:W].
-FAIRWAY_INLINE void gate_backward(const HeadOutput& op, const Backward<HeadOutput>& call, int64_t m, double* sums) {
-  const int64_t width = columns_of(call.in.gate), n = columns_of(call.in.a), size = columns_of(call.in.y) / op.heads;
-  const float* a = row_of(call.in.a, m, n);
-  float* da = row_of(call.din.a, m, n);
-  if (da != nullptr && !call.din.a.accumulate) fill_zero(da, n);
-  for (int64_t h = 0; h < op.heads; ++h) {
-    const int64_t at = m * op.heads + h;
-    const float *g = base_of(call.dout.z) + at * size, *z = base_of(call.out.z) + at * size;
-    const float* gate = row_of(call.in.gate, h, width);
-    const float slope = kGateScale * (1.0f - base_of(call.saved.open)[at]) * dot_of(g, z, size);
-    for (int64_t w = 0; w < width; ++w) {
-      sums[h * width + w] += static_cast<double>(slope) * a[w];
-      if (da != nullptr) da[w] += slope * gate[w];
-    }
-  }
-}
-
 // c = y·u: dy = s(g − q u), dv = −(1/‖v‖) Σ_h [q z + c s (g − q u)]; where the norm is clamped and so a constant,
-// c s (g + q u) instead.
-void backward_rows(const HeadOutput& op, const Backward<HeadOutput>& call, RowRange rows, void* partials) {
+// c s (g + q u) instead. dlogit = ½(1−s)(g·z).
+void backward_rows(const HeadOutput& op, const Backward<HeadOutput>& call, RowRange rows, void*) {
   const int64_t size = columns_of(call.in.y) / op.heads, group = op.heads / op.kv_heads;
-  if (call.in.gate.present) {
-    double* sums = static_cast<double*>(partials);
-    for (int64_t i = 0; i < op.heads * columns_of(call.in.gate); ++i) sums[i] = 0;
-    for (int64_t m = rows.begin; m < rows.end; ++m) gate_backward(op, call, m, sums);
-  }
   for (int64_t k = rows.begin * op.kv_heads; k < rows.end * op.kv_heads; ++k) {
     const float* v = row_of(call.in.v, k, size);
     float* dv = row_of(call.din.v, k, size);
     const float inverse = v != nullptr ? inverse_norm(v, size) : 0;
     for (int64_t h = k * group; h < (k + 1) * group; ++h) {
       const float *g = base_of(call.dout.z) + h * size, *z = base_of(call.out.z) + h * size;
-      const float s = base_of(call.saved.open)[h];
+      const float s = open_of(call.in, h);
+      if (call.din.logit.present) put(base_of(call.din.logit) + h, kGateScale * (1 - s) * dot_of(g, z, size), call.din.logit.accumulate);
       float* dy = row_of(call.din.y, h, size);
       if (v == nullptr) {
         for_columns(size, [&](int64_t c, auto t) {

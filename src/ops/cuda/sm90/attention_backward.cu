@@ -6,6 +6,7 @@
 // dq is summed in float32 in global memory, a query's blocks of keys one after the other from its own backwards. They are begun
 // in that order too, and each begins at its own queries, so the one before has always been there a turn earlier: nobody waits.
 #include "ops/cuda/attention_tiles.h"
+#include "ops/cuda/head_output.h"
 #include "ops/cuda/sm90/attention_sums.cuh"
 
 namespace fairway::cuda {
@@ -22,7 +23,7 @@ struct Shared {
   Tile k[2], v[2], q[kStages][2], dy[kStages][2];
   Tile slopes[kSlopes][2][2];  // dSᵀ of three turns, of each warpgroup's keys, of each half of the queries
   FloatTile dq[2];             // of each half of the queries
-  PairStats stats[kStages][kTile];
+  PairStatistics stats[kStages][kTile];
   Pipe<kStages> pipe;
   Agenda<1> agenda;  // its tiles are k and v
   Barrier slopes_written[kSlopes], dq_written[2], dq_sent[2];
@@ -30,6 +31,10 @@ struct Shared {
 
 struct Maps {
   CUtensorMap q, k, v, dy;
+};
+struct Statistics {
+  const PairStatistics* of_pairs;  // (B, H, T/2)
+  const int* ends;                 // of packed documents, else null
 };
 
 // Where the documents end of a thread's two keys and of the tile's first, the earliest of all: queries from there on do not see
@@ -45,8 +50,8 @@ struct Ends {
 // exp2(score·c − lse) of keys (rows) × queries (columns), 0 where a query does not see a key. The accumulators of scores are
 // read only: a product that replaces them may be enqueued at once.
 template <bool Cut, bool Segmented>
-__device__ void weigh(Fragment& to, const float* scores, float c, const PairStats* stats, const Ends<Segmented>& ends, int row,
-                      int query) {
+__device__ void weigh(Fragment& to, const float* scores, float c, const PairStatistics* stats, const Ends<Segmented>& ends,
+                      int row, int query) {
   const int lane = lane_id();
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
@@ -63,7 +68,7 @@ __device__ void weigh(Fragment& to, const float* scores, float c, const PairStat
   }
 }
 // p ⊙ (dp − along).
-__device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment& p, const PairStats* stats) {
+__device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment& p, const PairStatistics* stats) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float2 along = *reinterpret_cast<const float2*>(stats[4 * j + lane_id() % 4].along);
@@ -178,7 +183,7 @@ __device__ void multiply_turns(Shared& shared, const HeadShape& s, const int* al
   const int end = begun + w.total;
   for (int turn = begun; turn < end; ++turn) {
     const int stage = pipe.filled(turn), query = w.query(turn - begun);
-    const PairStats* of_stage = shared.stats[stage];
+    const PairStatistics* of_stage = shared.stats[stage];
     WideAccumulator scores, dp;
     Fragment weights[2], slopes[2];
     multiply_rows(scores, k, shared.q[stage]);
@@ -260,18 +265,25 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 
 }  // namespace
 
-void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
+void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b,
+                              const Backward<HeadOutput>& output) {
   const HeadShape s = head_shape(op, b.in);
   const int64_t items = b.in.q.rows() * s.heads, counters = items / kPair + 1;
   Sums sums{scratch.take<FloatTile>(items / kTile), scratch.take<int>(counters), nullptr};
   sums.ticket = sums.added + counters - 1;
   check(cudaMemsetAsync(sums.added, 0, static_cast<size_t>(counters) * sizeof(int), scratch.stream()), "cudaMemsetAsync");
-  const Statistics stats = gather_statistics(scratch, s, b);
-  const Maps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(b.dout.y)};
+  const HeadStatistics statistics = head_statistics(scratch, s, b.saved.lse);
+  const bool shapes = op.shapes_output(b.in);
+  if (!shapes || !head_output_rows_backward(scratch, op.output(), output, statistics)) {
+    if (shapes) head_output_backward(scratch, op.output(), output);
+    gather_statistics(scratch, statistics, b.out.z, b.dout.z);
+  }
+  const Backward<Attention> inner = op.before_output(b, shapes ? output.din.y : b.dout.z);
+  const Maps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(inner.dout.z)};
   const auto blocks = static_cast<int>(b.in.q.rows() / kPair * s.kv_heads);
   launch_tiles<Shared>(scratch, b.in.segment_start ? backward_kernel<true> : backward_kernel<false>,
-                       staying_blocks(scratch.context(), blocks), maps, s, blocks, stats, sums, places(b.din.k),
-                       places(b.din.v));
+                       staying_blocks(scratch.context(), blocks), maps, s, blocks,
+                       Statistics{statistics.of_pairs, document_ends(scratch, s)}, sums, places(b.din.k), places(inner.din.v));
   if (b.din.q) round_sums(scratch, s, sums, b.din.q);
   check_launch("attention' of 64-wide heads");
 }

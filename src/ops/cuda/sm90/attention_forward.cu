@@ -1,16 +1,15 @@
 // Causal attention over heads of 64 in bf16 on Hopper's tensor cores: y = softmax(scale·qkᵀ)·v with running maxima. A warpgroup
 // owns 64 queries; keys and values stream through shared memory 128 at a time, and the weights of the next are computed while
-// the values of one are added. Keys before the first document of a block's queries are never visited.
+// the values of one are added. Keys before the first document of a block's queries are never visited. HeadOutput is applied to
+// the sums: the queries' own values are among the last that streamed by.
 #include "ops/cuda/attention_tiles.h"
-#include "ops/cuda/elements.cuh"
+#include "ops/cuda/head_rows.cuh"
 #include "ops/cuda/sm90/attention_shape.cuh"
 
 namespace fairway::cuda {
 namespace {
 
 using namespace sm90;
-
-constexpr float kLog2E = 1.4426950408889634f;
 
 struct Shared {
   static constexpr int kStages = 4, kPlaces = 2;
@@ -123,7 +122,28 @@ __device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s,
   }
 }
 
-// A warpgroup's 64 queries over all their keys; `begun` turns were taken before. Gives the turns taken after.
+// The values of a thread's two rows, in the columns that it holds of an accumulator.
+struct OwnValues {
+  uint32_t pairs[2][8];
+  __device__ void read(const Tile& tile) {
+    const int lane = lane_id();
+    int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+    asm volatile("" : "+r"(row));  // or the places would be kept over the loop over keys, which needs every register
+#pragma unroll
+    for (int b = 0; b < 2; ++b) {  // row % 8 is the same for both
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        pairs[b][j] =
+            *reinterpret_cast<const uint32_t*>(&tile.at[(row + 8 * b) * kTile + (j ^ (row % 8)) * 8 + 2 * (lane % 4)]);
+    }
+  }
+  __device__ float2 pair(int b, int j) const {
+    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(pairs[b][j]));
+  }
+};
+
+// A warpgroup's 64 queries over all their keys; `begun` turns were taken before. Gives the turns taken after; the last one's
+// tiles are the caller's to release.
 template <bool Segmented>
 __device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int query, int begun, Accumulator& sum, Rows& rows) {
   auto& pipe = shared.pipe;
@@ -175,27 +195,63 @@ __device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int que
   }
   wgmma_wait<0>();
   pin(sum);
-  pipe.release(begun + keys.pairs - 1);
   return begun + keys.pairs;
 }
 
+// What becomes of the heads' outputs, and where it goes.
+struct Output {
+  bf16* z;
+  float *lse, *dot;
+  const float* logit;  // null: no gate
+  bool exclusive;
+};
+
+// Asks for the logits of a thread's two rows, so that they are near when store_rows wants them.
+__device__ inline void expect_logits(const HeadShape& s, const Task& t, int query, const Output& to) {
+  if (to.logit == nullptr || lane_id() % 4 != 0) return;
+  const int row = t.base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4;
+#pragma unroll
+  for (int b = 0; b < 2; ++b)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(to.logit + int64_t{row + 8 * b} * s.heads + t.head));
+}
+
+// z = s·(y − (y·u)u), u = v/‖v‖.
 __device__ inline void store_rows(const HeadShape& s, const Task& t, int query, const Accumulator& sum, const Rows& rows,
-                                  bf16* y, float* lse) {
+                                  const OwnValues& own, const Output& to) {
   const int lane = lane_id(), row = t.base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int b = 0; b < 2; ++b) {
-    const float total = quad_sum(rows.total[b]), factor = 1.0f / total;
-    if (lane % 4 == 0) lse[s.statistic(row + 8 * b, t.head)] = rows.top[b] * s.scale + logf(total);
-    bf16* to = y + (int64_t{row + 8 * b} * s.heads + t.head) * kTile + 2 * (lane % 4);
+    const float total = quad_sum(rows.total[b]);
+    const int64_t head = int64_t{row + 8 * b} * s.heads + t.head;
+    if (lane % 4 == 0) to.lse[s.statistic(row + 8 * b, t.head)] = rows.top[b] * s.scale + logf(total);
+    float factor = 1.0f / total, taken = 0;  // z = factor·sum − taken·v
+    if (to.logit != nullptr) factor *= sigmoid(OutputRows::kGateScale * to.logit[head]);
+    if (to.exclusive) {
+      float squares = 0, along = 0;
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
-      *reinterpret_cast<uint32_t*>(to + 8 * j) = pack(sum[4 * j + 2 * b] * factor, sum[4 * j + 2 * b + 1] * factor);
+      for (int j = 0; j < 8; ++j) {
+        const float2 v = own.pair(b, j);
+        squares += v.x * v.x + v.y * v.y;
+        along += v.x * sum[4 * j + 2 * b] + v.y * sum[4 * j + 2 * b + 1];
+      }
+      const float inverse = 1.0f / fmaxf(sqrtf(quad_sum(squares)), OutputRows::kNormFloor);
+      along = quad_sum(along) * inverse;
+      if (lane % 4 == 0) to.dot[head] = along / total;
+      taken = factor * along * inverse;
+    }
+    bf16* place = to.z + head * kTile + 2 * (lane % 4);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float2 v = own.pair(b, j);
+      *reinterpret_cast<uint32_t*>(place + 8 * j) =
+          pack(sum[4 * j + 2 * b] * factor - taken * v.x, sum[4 * j + 2 * b + 1] * factor - taken * v.y);
+    }
   }
 }
 
 template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
-    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int all_rows, int* counter, bf16* y, float* lse) {
+    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int all_rows, int* counter, const Output output) {
   extern __shared__ std::byte memory[];
   auto& shared = tiles_of<Shared>(memory);
   if (threadIdx.x == 0) {
@@ -217,12 +273,17 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     if (item == items) return;
     Accumulator sum = {};
     Rows rows;
+    OwnValues values;
     const int own = (warpgroup - 1) * kTile;
-    begun = attend<Segmented>(shared, s, shared.q[n % Shared::kPlaces][warpgroup - 1],
-                              Task(s, all_rows, item).first_query + own, begun, sum, rows);
+    const Task begins(s, all_rows, item);
+    expect_logits(s, begins, begins.first_query + own, output);
+    begun =
+        attend<Segmented>(shared, s, shared.q[n % Shared::kPlaces][warpgroup - 1], begins.first_query + own, begun, sum, rows);
+    values.read(shared.v[(begun - 1) % Shared::kStages][warpgroup - 1]);
+    shared.pipe.release(begun - 1);
     const Task t(s, all_rows, shared.agenda.again(n));  // not kept: the loop over keys needs every register
     shared.agenda.release(n);
-    store_rows(s, t, t.first_query + own, sum, rows, y, lse);
+    store_rows(s, t, t.first_query + own, sum, rows, values, output);
   }
 }
 
@@ -236,7 +297,8 @@ void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forwar
   check(cudaMemsetAsync(counter, 0, sizeof(int), scratch.stream()), "cudaMemsetAsync");
   launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>,
                        staying_blocks(scratch.context(), rows / kPair * s.heads), maps, s, rows, counter,
-                       pointer<bf16>(f.out.y), pointer<float>(f.saved.lse));
+                       Output{pointer<bf16>(f.out.z), pointer<float>(f.saved.lse), pointer<float>(f.saved.dot),
+                              pointer<float>(f.in.logit), op.exclusive});
   check_launch("attention of 64-wide heads");
 }
 

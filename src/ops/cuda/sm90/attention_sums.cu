@@ -13,21 +13,19 @@ struct Split {
 };
 
 // Eight lanes a query and head.
-__global__ void gather_kernel(Split split, unsigned items, const bf16* y, const bf16* dy, const float* lse, float* stats) {
+__global__ void gather_kernel(unsigned items, const bf16* a, const bf16* b, HeadStatistics to) {
   constexpr int kLanes = 8, kEach = 8;
   const unsigned lane = threadIdx.x % kLanes;
   for (auto item = static_cast<unsigned>(first_group<kLanes>()); item < items;
        item += static_cast<unsigned>(group_stride<kLanes>())) {
-    float a[kEach], b[kEach], along = 0;
-    Source<bf16>{y}.load(int64_t{item} * kTile + lane * kEach, a);
-    Source<bf16>{dy}.load(int64_t{item} * kTile + lane * kEach, b);
+    float x[kEach], y[kEach], along = 0;
+    Source<bf16>{a}.load(int64_t{item} * kTile + lane * kEach, x);
+    Source<bf16>{b}.load(int64_t{item} * kTile + lane * kEach, y);
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) along += a[k] * b[k];
+    for (int k = 0; k < kEach; ++k) along += x[k] * y[k];
     along = group_sum<kLanes>(along);
-    const unsigned row = split.heads.quotient(item), head = item - row * split.heads.value;
-    const unsigned sequence = split.length.quotient(row), place = row - sequence * split.length.value;
-    const unsigned at = (sequence * split.heads.value + head) * split.length.value + place;
-    if (lane < 2) stats[int64_t{at / 2} * 4 + lane * 2 + at % 2] = lane == 0 ? lse[at] * kLog2E : along;
+    const unsigned row = to.heads.quotient(item);
+    if (lane == 0) to.put(row, item - row * to.heads.value, along);
   }
 }
 
@@ -69,16 +67,21 @@ __global__ void round_kernel(Split split, unsigned lines, const float* sums, flo
 
 }  // namespace
 
-Statistics gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b) {
-  const int64_t items = b.in.q.rows() * s.heads;
-  int* ends = s.start != nullptr ? scratch.take<int>(s.length) : nullptr;
-  if (ends != nullptr)
-    find_ends<<<(s.length + kThreads - 1) / kThreads, kThreads, 0, scratch.stream()>>>(s.length, s.start, ends);
-  auto* stats = scratch.take<float>(2 * items);
+HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const Tensor& lse) {
+  return {scratch.take<PairStatistics>(lse.numel() / 2), pointer<float>(lse), Divisor(s.heads), Divisor(s.length)};
+}
+
+void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b) {
+  const int64_t items = a.numel() / kTile;
   gather_kernel<<<blocks_for(scratch.context(), items, kThreads / 8), kThreads, 0, scratch.stream()>>>(
-      {Divisor(s.heads), Divisor(s.length)}, static_cast<unsigned>(items), pointer<bf16>(b.out.y), pointer<bf16>(b.dout.y),
-      pointer<float>(b.saved.lse), stats);
-  return {reinterpret_cast<const PairStats*>(stats), ends};
+      static_cast<unsigned>(items), pointer<bf16>(a), pointer<bf16>(b), statistics);
+}
+
+const int* document_ends(Scratch& scratch, const HeadShape& s) {
+  if (s.start == nullptr) return nullptr;
+  int* ends = scratch.take<int>(s.length);
+  find_ends<<<(s.length + kThreads - 1) / kThreads, kThreads, 0, scratch.stream()>>>(s.length, s.start, ends);
+  return ends;
 }
 
 void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq) {

@@ -3,21 +3,17 @@
 #pragma once
 
 #include "ops/cuda/elements.cuh"
+#include "ops/cuda/head_statistics.cuh"
 #include "ops/cuda/sm90/attention_shape.cuh"
 
 namespace fairway::cuda {
 
-inline constexpr float kLog2E = 1.4426950408889634f;
-
-// Of two neighbouring queries: log2-sum-exp2 of their scores, and along.
-struct alignas(16) PairStats {
-  float lse[2], along[2];
-};
-struct Statistics {           // in scratch memory
-  const PairStats* of_pairs;  // (B, H, T/2)
-  const int* ends;            // (T) of packed documents: where each row's ends; else null
-};
-Statistics gather_statistics(Scratch& scratch, const HeadShape& s, const Backward<Attention>& b);
+// Room for the statistics of all rows, in scratch memory.
+HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const Tensor& lse);
+// Fills them from rows of heads a and b with Σ a·b = along.
+void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b);
+// (T) of packed documents: where each row's ends; else null.
+const int* document_ends(Scratch& scratch, const HeadShape& s);
 
 // Rows of a gradient, all heads beside each other.
 struct Places {
