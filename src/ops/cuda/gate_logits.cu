@@ -4,60 +4,79 @@
 namespace fairway::cuda {
 namespace {
 
-constexpr int kLanes = 16, kHeads = 8;  // the published gate reads twelve columns for eight heads
-constexpr int kGroups = kThreads / kLanes;
+constexpr unsigned kLanes = 16, kHeads = 8;  // the published gate reads twelve columns for eight heads
+constexpr unsigned kGroups = kThreads / kLanes;
+constexpr int kRowsAtOnce = 4;  // asked for before one is used
 
+// Rows and heads are counted in 32 bits: dividing would be most of the work.
 struct GateShape {
-  int64_t rows, heads, width, gated;
+  unsigned rows, heads, width, gated;
 };
 
 template <class T>
 __global__ void gate_forward(GateShape n, Source<T> a, Source<float> gate, float* logit) {
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n.rows * n.heads; i += int64_t{gridDim.x} * blockDim.x) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n.rows * n.heads; i += gridDim.x * blockDim.x) {
+    const unsigned row = i / n.heads, head = i - row * n.heads;
     float total = 0;
-    for (int64_t w = 0; w < n.gated; ++w) total += gate[i % n.heads * n.gated + w] * a[i / n.heads * n.width + w];
+    for (unsigned w = 0; w < n.gated; ++w) total += gate[head * n.gated + w] * a[int64_t{row} * n.width + w];
     logit[i] = total;
   }
 }
 
-// A group of lanes takes a row; a block has kHeads heads and kLanes columns, whose dgate a lane sums in registers. The first
-// heads' block makes da of these columns, and the first block of all clears those that no gate reads.
+// A group of lanes takes rows; a block has kHeads heads and kLanes columns, whose dgate a lane sums in registers. The first
+// heads' block makes da of these columns.
 template <class T>
 __global__ void gate_backward(GateShape n, Source<T> a, Source<float> gate, Source<float> g, Sink<T> da, Partials partials) {
   __shared__ float accumulators[kGroups][kHeads][kLanes];
-  const int lane = static_cast<int>(threadIdx.x) % kLanes, group = static_cast<int>(threadIdx.x) / kLanes;
-  const int64_t first = int64_t{blockIdx.y} * kHeads, c = int64_t{blockIdx.z} * kLanes + lane;
-  const bool reads = c < n.gated;
+  const unsigned lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  const unsigned first = blockIdx.y * kHeads, c = blockIdx.z * kLanes + lane, stride = gridDim.x * kGroups;
+  const bool reads = c < n.gated, makes = reads && first == 0;
   float of_head[kHeads], sums[kHeads] = {};
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) of_head[h] = reads && first + h < n.heads ? gate[(first + h) * n.gated + c] : 0.0f;
-#pragma unroll 4
-  for (int64_t m = int64_t{blockIdx.x} * kGroups + group; m < n.rows; m += int64_t{gridDim.x} * kGroups) {
-    const float x = reads ? a[m * n.width + c] : 0.0f;
-    float total = 0;
+  for (unsigned h = 0; h < kHeads; ++h) of_head[h] = reads && first + h < n.heads ? gate[(first + h) * n.gated + c] : 0.0f;
+  for (unsigned begin = blockIdx.x * kGroups + group; begin < n.rows; begin += kRowsAtOnce * stride) {
+    float x[kRowsAtOnce], had[kRowsAtOnce], slope[kRowsAtOnce][kHeads];
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h) {
-      const float slope = first + h < n.heads ? g[m * n.heads + first + h] : 0.0f;
-      total += slope * of_head[h];
-      sums[h] += slope * x;
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const unsigned m = begin + r * stride;
+      const bool there = m < n.rows;
+      const int64_t at = int64_t{m} * n.width + c;
+      x[r] = there && reads ? a[at] : 0.0f;
+      had[r] = there && makes && da.add ? to_float(da.data[at]) : 0.0f;
+#pragma unroll
+      for (unsigned h = 0; h < kHeads; ++h)
+        slope[r][h] = there && first + h < n.heads ? g[int64_t{m} * n.heads + first + h] : 0.0f;
     }
-    if (first > 0) continue;
-    for (int64_t h = kHeads; h < n.heads && reads; ++h) total += g[m * n.heads + h] * gate[h * n.gated + c];
-    if (reads) da.put(m * n.width + c, total);
-    for (int64_t rest = n.gated + lane; rest < n.width && blockIdx.z == 0 && !da.add; rest += kLanes)
-      da.put(m * n.width + rest, 0);
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const unsigned m = begin + r * stride;
+      float total = had[r];
+#pragma unroll
+      for (unsigned h = 0; h < kHeads; ++h) {
+        total += slope[r][h] * of_head[h];
+        sums[h] += slope[r][h] * x[r];
+      }
+      if (m >= n.rows || !makes || da.data == nullptr) continue;
+      for (unsigned h = kHeads; h < n.heads; ++h) total += g[int64_t{m} * n.heads + h] * gate[h * n.gated + c];
+      assign(da.data[int64_t{m} * n.width + c], total);
+    }
   }
 #pragma unroll
-  for (int h = 0; h < kHeads; ++h) accumulators[group][h][lane] = sums[h];
+  for (unsigned h = 0; h < kHeads; ++h) accumulators[group][h][lane] = sums[h];
   __syncthreads();
-  const int64_t head = first + group;
+  const unsigned head = first + group;
   if (group >= kHeads || head >= n.heads || !reads) return;
   float total = 0;
-  for (int other = 0; other < kGroups; ++other) total += accumulators[other][group][lane];
+  for (unsigned other = 0; other < kGroups; ++other) total += accumulators[other][group][lane];
   partials.data[blockIdx.x * partials.columns + head * n.gated + c] = total;
 }
 
-GateShape shape_of(const GateLogits::In& in) { return {in.a.rows(), in.gate.dim(0), in.a.cols(), in.gate.cols()}; }
+GateShape shape_of(const GateLogits::In& in) {
+  const auto count = [](int64_t x) { return static_cast<unsigned>(x); };
+  require(in.a.rows() * in.gate.dim(0) < (int64_t{1} << 31), GateLogits::name,
+          "a micro-batch on the device has fewer than 2^31 heads");
+  return {count(in.a.rows()), count(in.gate.dim(0)), count(in.a.cols()), count(in.gate.cols())};
+}
 
 }  // namespace
 
@@ -73,13 +92,15 @@ void forward(const GateLogits&, const Forward<GateLogits>& f) {
 void backward(const GateLogits&, const Backward<GateLogits>& b) {
   Scratch scratch(b.queue);
   const GateShape n = shape_of(b.in);
-  const int blocks = column_blocks(scratch.context(), n.rows, kGroups);
-  const Partials partials{scratch.take<float>(blocks * n.heads * n.gated), blocks, n.heads * n.gated};
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((n.heads + kHeads - 1) / kHeads),
-                  static_cast<unsigned>((n.gated + kLanes - 1) / kLanes));
+  const auto parts = [](unsigned count, unsigned each) { return (count + each - 1) / each; };
+  const int blocks = row_blocks(scratch.context(), parts(n.rows, kRowsAtOnce));
+  const Partials partials{scratch.take<float>(int64_t{blocks} * n.heads * n.gated), blocks, int64_t{n.heads} * n.gated};
+  if (b.din.a && !b.din.a.accumulate)  // columns that no gate reads
+    check(cudaMemsetAsync(b.din.a.data, 0, b.din.a.spec.bytes(), scratch.stream()), "cudaMemsetAsync");
   with_type(b.in.a, false, [&]<class T, int V>() {
-    gate_backward<T><<<grid, kThreads, 0, scratch.stream()>>>(n, source<T>(b.in.a), source<float>(b.in.gate),
-                                                              source<float>(b.dout.logit), sink<T>(b.din.a), partials);
+    gate_backward<T><<<dim3(static_cast<unsigned>(blocks), parts(n.heads, kHeads), parts(n.gated, kLanes)), kThreads, 0,
+                       scratch.stream()>>>(n, source<T>(b.in.a), source<float>(b.in.gate), source<float>(b.dout.logit),
+                                           sink<T>(b.din.a), partials);
   });
   check_launch("gate_logits'");
   add_columns(scratch, partials, {{b.din.gate, partials.columns}});
