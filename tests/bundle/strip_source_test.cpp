@@ -44,6 +44,8 @@ TEST(StripSource, SpacesThatSeparateTokensStay) {
 TEST(StripSource, WhatAssertionsSayIsEmptied) {
   EXPECT_EQ(strip_source("FAIRWAY_ASSERT(f(a, \"b\"), \"no \" + c);\ng(\"d\");"),
             "FAIRWAY_ASSERT(f(a,\"b\"),\"\"+c);g(\"d\");\n");
+  EXPECT_EQ(strip_source("require(f(a, \"b\"), name, \"no \" + c);\nrequire(a, \"d\");"),
+            "require(f(a,\"b\"),name,\"\"+c);require(a,\"d\");\n");
   EXPECT_EQ(strip_source("#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n"), "#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n");
 }
 
