@@ -26,6 +26,20 @@ double backward_flops(const AnyOp& any) {  // over those of forward
       any);
 }
 
+// Of the pairs of tokens that a plan counts in attention, the share that packed documents have.
+double visible_share(Executor& executor, const Session& session, const Call& call) {
+  const auto* op = std::get_if<Attention>(&call.op);
+  if (op == nullptr) return 1;
+  const int32_t starts = by_name<Attention::InOf>(call.in).segment_start;
+  if (session.program().slot_of(starts) == nullptr) return 1;
+  const Tensor start = session.recording().bindings.at(session.program().value(starts).slot);
+  executor.download(start);
+  double pairs = 0;
+  for (int64_t m = 0; m < start.numel(); ++m)
+    pairs += static_cast<double>(m - start.as<int32_t>()[m]) + 0.5;  // half of itself, as in T/2
+  return pairs / (static_cast<double>(start.numel()) * static_cast<double>(op->row_length) / 2);
+}
+
 }  // namespace
 
 double traffic_of(const BoundCall& bound) {
@@ -67,7 +81,7 @@ std::vector<OpLine> op_table(Executor& executor, Session& session, int repeats) 
     line.name = name;
     line.calls += 1;
     line.seconds += seconds[i] / repeats;
-    line.flops += call.flops * (call.backward ? backward_flops(call.op) : 1);
+    line.flops += call.flops * visible_share(executor, session, call) * (call.backward ? backward_flops(call.op) : 1);
     line.bytes += traffic_of(calls[i]);
     if (executor.on_device())
       line.library_seconds += cuda::library_seconds(executor.queue(), calls[i].call->op, calls[i].call->backward,

@@ -53,6 +53,15 @@ TEST_F(OpTable, WhatPassesIsNotRead) {
     EXPECT_EQ(line.bytes, line.name == "add" ? 3 * 20 : 20 + 2 * 2 * 20) << line.name;
 }
 
+// Documents of two tokens in a row of eight are a quarter of its pairs.
+TEST_F(OpTable, CountsAttentionInsideDocuments) {
+  std::vector<int32_t> starts{0, 0, 2, 2, 4, 4, 6, 6};
+  const Var start = tape_.input("segment_start", make_view(starts.data(), {{8}, DType::i32}));
+  tape_.one(Attention{.row_length = 8, .heads = 1, .kv_heads = 1}, {param({8, 4}), param({8, 4}), param({8, 4}), start, Var{}});
+  const auto session = executor_->open(std::move(tape_).finish());
+  EXPECT_EQ(op_table(*executor_, *session, 1).front().flops, 2 * 8 * 8 * 4 / 4.0);
+}
+
 TEST(Peaks, TheLargerOfArithmeticAndTrafficDecides) {
   const OpLine line{.name = "op", .calls = 1, .seconds = 2, .flops = 100, .bytes = 30, .library_seconds = 3};
   EXPECT_DOUBLE_EQ((Peaks{200, 0}.share_of(line)), 0.25);
