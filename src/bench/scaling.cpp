@@ -23,14 +23,32 @@ constexpr double kFrameworkCallUs = 25;          // host time of one blocking co
 constexpr double kFrameworkOptimizerCalls = 60;  // AdamW, EMA, clip and apply as grouped calls
 constexpr double kTile = 128;
 
-// Bytes of an element of the banks' gradients and updates, and of a replicated gradient: the published stack has bf16, but for
-// some of the replicated ones; here all are float (optim/sharded_update.cpp).
-struct ElementBytes {
-  double bank, replicated;
+double wire_bytes(double elements, int ranks, double size) { return elements / ranks * (ranks - 1) * size; }
+
+double replicated_elements(const GradientLayout& layout) {
+  int64_t elements = 0;
+  for (const Pack& pack : layout.packs) elements += pack.elements;
+  return static_cast<double>(elements);
+}
+
+// What a step moves. The published stack has bf16, but for some of the replicated gradients; the other numbers are what
+// optim/sharded_update.cpp does, which copies the mean into bf16 and a shard out of it where ranks exchange that.
+struct Moved {
+  double element;     // bytes of an element of a bank's gradient or update between ranks
+  double replicated;  // bytes that one rank sends for all replicated gradients, there and back
+  double clipped;     // memory traffic of an element: norm, and the clipped gradient as it is sent
+  double momentum;    // the same of momentum and look-ahead
 };
-ElementBytes element_bytes(Schedule schedule) {
-  constexpr auto kOurs = static_cast<double>(kSentElementBytes);
-  return schedule == Schedule::published ? ElementBytes{2, 2.2} : ElementBytes{kOurs, kOurs};
+Moved moved_by(const Recipe& recipe, const GradientLayout& layout, const ScalingInputs& inputs) {
+  if (inputs.schedule == Schedule::published)
+    return {2, 2 * wire_bytes(replicated_elements(layout), inputs.ranks, 2.2), 4 + 4 + 2, 5 * 2};
+  const bool narrow = layout.sent == DType::bf16, rounds = recipe.optim.momentum_precision == Precision::bf16;
+  if (narrow && inputs.schedule == Schedule::early)
+    throw InputError(
+        "--schedule early: optim.exchange_precision = \"bf16\" rounds gradients once their clip is known, so none "
+        "set out before; expected packed");
+  return {static_cast<double>(size_of(layout.sent)), static_cast<double>(step_traffic(layout, inputs.ranks).replicated),
+          4 + 4 + 4.0 + (narrow ? 4 + 2 : 0), 5 * 4.0 + (narrow ? 2 + 4 : 0) + (rounds ? 4 + 4 : 0)};
 }
 
 double products_per_token(const Recipe& recipe) {
@@ -49,11 +67,11 @@ double product_ms(double batch, double m, double n, double k, const Gpu& gpu) {
   return std::max(gpu.launch_us * 1e-3, 2 * batch * m * n * k / (gpu.gemm_tflops * fill) * 1e-9);
 }
 
-double newton_schulz_ms(const ShardedBank& bank, int steps, double element, const Gpu& gpu) {
+double newton_schulz_ms(const ShardedBank& bank, int steps, double momentum_bytes, const Gpu& gpu) {
   const auto batch = static_cast<double>(bank.shard);
   const double s = static_cast<double>(std::min(bank.shape[1], bank.shape[2])),
                l = static_cast<double>(std::max(bank.shape[1], bank.shape[2]));
-  const double momentum = std::max(2 * gpu.launch_us * 1e-3, copy_ms(5 * element * batch * s * l, gpu));
+  const double momentum = std::max(2 * gpu.launch_us * 1e-3, copy_ms(momentum_bytes * batch * s * l, gpu));
   return momentum +
          steps * (product_ms(batch, s, s, l, gpu) + product_ms(batch, s, s, s, gpu) + product_ms(batch, s, l, s, gpu));
 }
@@ -83,19 +101,19 @@ class Lanes {
   double kernels_ = 0, links_ = 0;
 };
 
-double wire_bytes(int64_t elements, int ranks, double size) {
-  return static_cast<double>(elements) / ranks * (ranks - 1) * size;
+double bank_bytes(int64_t elements, const ScalingInputs& inputs, const Moved& moved) {
+  return wire_bytes(static_cast<double>(elements), inputs.ranks, moved.element);
 }
 
 // The largest bank leaves first, then the replicated gradients, whose update fills the time until that bank has come.
-std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout, const ScalingInputs& inputs) {
-  const ElementBytes sent = element_bytes(inputs.schedule);
-  const double pack = 2 * wire_bytes(layout.pack, inputs.ranks, sent.replicated);
+std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout, const ScalingInputs& inputs,
+                                     const Moved& moved) {
   std::vector<size_t> banks;
   size_t replicated = 0;
   for (const ShardedBank& bank : layout.matrices) {
-    banks.push_back(lanes.start("reduce-scatter " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, sent.bank)));
-    if (banks.size() == 1 && inputs.schedule == Schedule::packed) replicated = lanes.start("all-reduce replicated", pack);
+    banks.push_back(lanes.start("reduce-scatter " + bank.bank->info.name, bank_bytes(bank.padded, inputs, moved)));
+    if (banks.size() == 1 && inputs.schedule == Schedule::packed)
+      replicated = lanes.start("all-reduce replicated", moved.replicated);
   }
   if (inputs.schedule == Schedule::packed) {
     lanes.wait(replicated);
@@ -103,7 +121,7 @@ std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout,
   }
   for (int i = 0; i < kPublishedReductions; ++i) {
     lanes.work(kFrameworkCallUs * 1e-3);
-    lanes.wait(lanes.start("all-reduce of one tensor", pack / kPublishedReductions));
+    lanes.wait(lanes.start("all-reduce of one tensor", moved.replicated / kPublishedReductions));
   }
   return banks;
 }
@@ -111,11 +129,11 @@ std::vector<size_t> start_reductions(Lanes& lanes, const GradientLayout& layout,
 // Matrices that leave layer by layer while the backward pass, two thirds of the passes, goes on: each by itself and without the
 // padding. A looped layer's leave after the backward of its first pass (optim/early_slices.h).
 std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, const Recipe& recipe, const ScalingInputs& inputs,
-                                double passes) {
+                                const Moved& moved, double passes) {
   double bytes = 0;
   int64_t matrices = 0;
   for (const ShardedBank& bank : layout.matrices) {
-    bytes += wire_bytes(bank.shape.numel(), inputs.ranks, element_bytes(inputs.schedule).bank);
+    bytes += bank_bytes(bank.shape.numel(), inputs, moved);
     matrices += bank.shape[0];
   }
   const int64_t of_layer = std::max<int64_t>(1, matrices / recipe.model.layers);
@@ -135,20 +153,19 @@ std::vector<size_t> start_early(Lanes& lanes, const GradientLayout& layout, cons
 }
 
 void update_banks(Lanes& lanes, const GradientLayout& layout, const std::vector<size_t>& reductions, const Gpu& gpu,
-                  const ScalingInputs& inputs) {
+                  const ScalingInputs& inputs, const Moved& moved) {
   constexpr int kSteps = 5;
-  const double element = element_bytes(inputs.schedule).bank;
   size_t before = 0;
   const ShardedBank* waiting = nullptr;
   const auto apply = [&] {
     lanes.wait(before);
-    lanes.work(copy_ms(static_cast<double>(waiting->shape.numel()) * (4 + 4 + element), gpu));
+    lanes.work(copy_ms(static_cast<double>(waiting->shape.numel()) * (4 + 4 + moved.element), gpu));
   };
   for (size_t i = 0; i < layout.matrices.size(); ++i) {
     const ShardedBank& bank = layout.matrices[i];
     lanes.wait(reductions[std::min(i, reductions.size() - 1)]);
-    lanes.work(newton_schulz_ms(bank, kSteps, element, gpu));
-    const size_t gather = lanes.start("all-gather " + bank.bank->info.name, wire_bytes(bank.padded, inputs.ranks, element));
+    lanes.work(newton_schulz_ms(bank, kSteps, moved.momentum, gpu));
+    const size_t gather = lanes.start("all-gather " + bank.bank->info.name, bank_bytes(bank.padded, inputs, moved));
     if (waiting != nullptr) apply();
     waiting = &bank;
     before = gather;
@@ -194,20 +211,20 @@ StepModel model_step(const Recipe& recipe, const Gpu& gpu, const ScalingInputs& 
   Lanes lanes(gpu);
   const double passes = inputs.passes_ms > 0 ? inputs.passes_ms : published_passes_ms(recipe, gpu, inputs.tokens);
   std::vector<size_t> reductions;
-  if (inputs.schedule == Schedule::early) reductions = start_early(lanes, layout, recipe, inputs, passes);
+  const Moved moved = moved_by(recipe, layout, inputs);
+  if (inputs.schedule == Schedule::early) reductions = start_early(lanes, layout, recipe, inputs, moved, passes);
   lanes.work(passes);
-  const ElementBytes sent = element_bytes(inputs.schedule);
-  lanes.work(copy_ms(elements * (4 + 4 + sent.bank), gpu));  // norm, and the clipped gradient as it is sent
+  lanes.work(copy_ms(elements * moved.clipped, gpu));
   if (inputs.schedule == Schedule::early) {
     std::reverse(reductions.begin(), reductions.end());  // a bank is whole when its first layer's slice has come
     lanes.wait(lanes.start("all-gather clip coefficients", 2 * sizeof(double) * (inputs.ranks - 1)));
-    lanes.wait(lanes.start("all-reduce replicated", 2 * wire_bytes(layout.pack, inputs.ranks, sent.replicated)));
+    lanes.wait(lanes.start("all-reduce replicated", moved.replicated));
   } else {
-    reductions = start_reductions(lanes, layout, inputs);
+    reductions = start_reductions(lanes, layout, inputs, moved);
   }
-  lanes.work(std::max(4 * gpu.launch_us * 1e-3, copy_ms(static_cast<double>(layout.pack) * 20, gpu)));  // AdamW
+  lanes.work(std::max(4 * gpu.launch_us * 1e-3, copy_ms(replicated_elements(layout) * 20, gpu)));  // AdamW
   if (inputs.schedule == Schedule::published) lanes.work(kFrameworkOptimizerCalls * kFrameworkCallUs * 1e-3);
-  update_banks(lanes, layout, reductions, gpu, inputs);
+  update_banks(lanes, layout, reductions, gpu, inputs, moved);
   lanes.work(copy_ms(elements * 12, gpu));  // EMA
   StepModel& out = lanes.out;
   out.step_ms = lanes.now();

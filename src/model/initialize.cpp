@@ -1,10 +1,10 @@
 #include "model/initialize.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "base/rng.h"
 
@@ -12,10 +12,7 @@ namespace fairway {
 namespace {
 
 // The published weights pass once through bf16 before they become f32.
-float through_bf16(double value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  return std::bit_cast<float>((bits + 0x7FFFU + ((bits >> 16) & 1U)) & 0xFFFF0000U);
-}
+float rounded(double value) { return through_bf16(static_cast<float>(value)); }
 
 uint64_t stream_of(std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
@@ -127,7 +124,7 @@ void orthonormalize(std::vector<double>& v, int64_t count, int64_t n) {
 void fill_normal(const ParamBank& bank, double std_deviation, uint64_t seed) {
   Rng rng(seed, stream_of(bank.info.name));
   float* data = bank.value.as<float>();
-  for (int64_t i = 0; i < bank.value.numel(); ++i) data[i] = through_bf16(std_deviation * rng.normal());
+  for (int64_t i = 0; i < bank.value.numel(); ++i) data[i] = rounded(std_deviation * rng.normal());
 }
 
 void fill_constant(const Tensor& tensor, double value) {
@@ -163,11 +160,11 @@ void fill_orthogonal(float* matrix, int64_t rows, int64_t cols, uint64_t seed, u
   for (int64_t strip = 0; strip < rows; strip += kStrip) {
     const int64_t end = std::min(strip + kStrip, rows);
     if (rows <= cols) {
-      for (int64_t i = strip * cols; i < end * cols; ++i) matrix[i] = through_bf16(vectors[static_cast<size_t>(i)]);
+      for (int64_t i = strip * cols; i < end * cols; ++i) matrix[i] = rounded(vectors[static_cast<size_t>(i)]);
       continue;
     }
     for (int64_t c = 0; c < cols; ++c) {
-      for (int64_t r = strip; r < end; ++r) matrix[r * cols + c] = through_bf16(vectors[static_cast<size_t>(c * length + r)]);
+      for (int64_t r = strip; r < end; ++r) matrix[r * cols + c] = rounded(vectors[static_cast<size_t>(c * length + r)]);
     }
   }
 }

@@ -5,7 +5,7 @@
 namespace fairway {
 
 OpPlan AccumulateScaled::plan(const In& in) const {
-  require_same_count(in.target, in.source, name, "target and source");
+  require_numel(in.source, in.target.numel(), name, "source");
   require_factor(in.coefficient, name);
   return {};
 }

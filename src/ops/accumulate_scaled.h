@@ -1,4 +1,5 @@
-// target = [target +] factor·coefficient·source: clipped gradients of emulated ranks into their mean, snapshots into SWA.
+// target = [target +] factor·coefficient·source: clipped gradients of emulated ranks into their mean, and the same between the
+// types that ranks exchange.
 #pragma once
 
 #include "ops/op.h"
@@ -10,10 +11,11 @@ struct AccumulateScaled {
   static constexpr bool differentiable = false;
   double factor = 1;
   bool overwrite = false;  // do not read target
+  bool round = false;      // a float that bf16 has
   template <class T>
   struct InOf {
-    T target;       // read and written
-    T source;       // same number of elements
+    T target;       // read and written; f32 or bf16
+    T source;       // same number of elements; f32 or bf16
     T coefficient;  // f64, first element used; optional (1)
   };
   using In = InOf<Tensor>;

@@ -13,7 +13,7 @@ struct MuonApply {
   template <class T>
   struct InOf {
     T param;    // (n, R, C) read and written
-    T o;        // (n, R, C)
+    T o;        // (n, R, C); bf16 where ranks exchange it so
     T scalars;  // f64 (kStepScalars)
   };
   using In = InOf<Tensor>;

@@ -25,6 +25,7 @@ Shape matrices_of(const ParamBank& bank, int64_t slices) {
 
 GradientLayout gradient_layout(const Recipe& recipe, const ParamStore& params, int ranks) {
   GradientLayout layout;
+  if (recipe.optim.exchange_precision == Precision::bf16) layout.sent = DType::bf16;
   for (const ParamBank& bank : params.banks()) {
     if (bank.info.role != ParamRole::matrix) {
       layout.replicated.push_back({&bank});
@@ -43,21 +44,30 @@ GradientLayout gradient_layout(const Recipe& recipe, const ParamStore& params, i
     bank.offset = layout.elements;
     layout.elements += round_up(bank.padded, kLine);
   }
-  layout.pack_offset = layout.elements;
+  const auto pad = [&] { layout.elements = round_up(layout.elements, ranks * kLine); };
+  pad();
+  if (layout.sent == DType::bf16) layout.rounded = layout.elements;
   for (Place& place : layout.replicated) {
+    const DType sent = place.bank->info.role == ParamRole::token ? layout.sent : DType::f32;
+    if (layout.packs.empty() || layout.packs.back().sent != sent) pad(), layout.packs.push_back({layout.elements, 0, sent});
     place.offset = layout.elements;
     layout.elements += round_up(place.bank->value.numel(), kLine);
+    Pack& pack = layout.packs.back();
+    pack.elements = round_up(layout.elements - pack.offset, ranks * kLine);
+    if (sent == DType::bf16) layout.rounded = pack.offset + pack.elements;
   }
-  layout.pack = round_up(layout.elements - layout.pack_offset, ranks * kLine);
-  layout.elements = layout.pack_offset + layout.pack;
+  pad();
   return layout;
 }
 
-StepTraffic step_traffic(const GradientLayout& layout, int ranks, int64_t element_bytes) {
+StepTraffic step_traffic(const GradientLayout& layout, int ranks) {
   StepTraffic traffic;
-  for (const ShardedBank& bank : layout.matrices) traffic.reduce_scatter += bank.padded / ranks * (ranks - 1) * element_bytes;
+  const auto sent = [&](int64_t elements, DType type) {
+    return elements / ranks * (ranks - 1) * static_cast<int64_t>(size_of(type));
+  };
+  for (const ShardedBank& bank : layout.matrices) traffic.reduce_scatter += sent(bank.padded, layout.sent);
   traffic.all_gather = traffic.reduce_scatter;
-  traffic.replicated = 2 * (layout.pack / ranks * (ranks - 1) * element_bytes);
+  for (const Pack& pack : layout.packs) traffic.replicated += 2 * sent(pack.elements, pack.sent);
   return traffic;
 }
 

@@ -18,14 +18,20 @@ MeanTree::MeanTree(const Leaf& leaf, int64_t leaves, Executor& executor)
     put.scope("into the mean");
     for (const Source& source : leaf.sources) {
       const Tensor target = slots_.back().part(source.offset, {source.gradient.numel()});
-      put.call(AccumulateScaled{.factor = leaf.factor, .overwrite = true},
+      put.call(AccumulateScaled{.factor = leaf.factor, .overwrite = true, .round = source.offset < leaf.rounded},
                {put.input("branch", target), put.input("gradients", source.gradient), put.input("clip", leaf.clip)});
     }
     put_.push_back(executor.open(std::move(put).finish()));
     if (i == 0) continue;
     Tape add;
     add.scope("sum of the mean");
-    add.call(AccumulateScaled{}, {add.input("branch", slots_[slots_.size() - 2]), add.input("later", slots_.back()), Var{}});
+    for (const bool round : {true, false}) {
+      const int64_t first = round ? 0 : leaf.rounded, count = (round ? leaf.rounded : leaf.elements) - first;
+      const auto part = [&](const char* name, const Tensor& slot) { return add.input(name, slot.part(first, {count})); };
+      if (count > 0)
+        add.call(AccumulateScaled{.round = round},
+                 {part("branch", slots_[slots_.size() - 2]), part("later", slots_.back()), Var{}});
+    }
     add_.push_back(executor.open(std::move(add).finish()));
   }
 }

@@ -1,5 +1,6 @@
 // The mean of the emulated ranks' clipped gradients, added as they come in the order of comm/tree.h. A stack of buffers holds
-// the branches that are not complete yet: log2 of the ranks this process works through, and the newest.
+// the branches that are not complete yet: log2 of the ranks this process works through, and the newest. What ranks exchange in
+// bf16 is rounded at every leaf and after every addition, so that each branch could have travelled.
 #pragma once
 
 #include <memory>
@@ -20,6 +21,7 @@ class MeanTree {
   struct Leaf {
     std::vector<Source> sources;
     int64_t elements = 0;  // of the mean; what no source covers is zero
+    int64_t rounded = 0;   // to bf16, from the first element on
     Tensor clip;
     double factor = 1;
   };

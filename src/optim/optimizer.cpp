@@ -49,21 +49,20 @@ Optimizer::Optimizer(const Recipe& recipe, const ParamStore& params, Executor& e
   zero_ = executor.open(std::move(zero).finish());
   clip_session_ = executor.open(record_clip());
   MeanTree::Leaf leaf{.clip = clip_, .factor = 1.0 / static_cast<double>(world_)};
-  if (!comm.shares_updates()) {
-    leaf.sources = {{params.flat_grads(), 0}};
-    leaf.elements = params.flat_grads().numel();
-    if (world_ > 1) mean_ = std::make_unique<MeanTree>(leaf, world_, executor);
-    update_ = executor.open(record_update(recipe));
-    return;
-  }
   layout_ = gradient_layout(recipe, params, comm.size());
-  const bool early = start == Start::early && local_ranks_ == 1;
+  leaf.elements = layout_.elements;
+  leaf.rounded = layout_.rounded;
+  // A gradient is rounded once, when its clip is known; until then it does not set out.
+  const bool early = comm.shares_updates() && start == Start::early && local_ranks_ == 1 && leaf.rounded == 0;
   for (const ShardedBank& bank : layout_.matrices) {
     if (!early) leaf.sources.push_back({bank.bank->grad, bank.offset});
   }
   for (const Place& place : layout_.replicated) leaf.sources.push_back({place.bank->grad, place.offset});
-  leaf.elements = layout_.elements;
-  mean_ = std::make_unique<MeanTree>(leaf, local_ranks_, executor);
+  if (comm.shares_updates() || world_ > 1 || leaf.rounded > 0) mean_ = std::make_unique<MeanTree>(leaf, local_ranks_, executor);
+  if (!comm.shares_updates()) {
+    update_ = executor.open(record_update(recipe));
+    return;
+  }
   const ShardedUpdate::Gradients gradients{mean_->mean(), early ? clip_ : Tensor{}, leaf.factor};
   sharded_ = std::make_unique<ShardedUpdate>(recipe, layout_, gradients, executor, comm, UpdateInputs{scalars_, {}});
 }
@@ -96,15 +95,18 @@ Recording Optimizer::record_clip() {
 Recording Optimizer::record_update(const Recipe& recipe) {
   Tape tape;
   const UpdateInputs inputs{scalars_, mean_ ? Tensor{} : clip_};
+  std::map<int32_t, int64_t> offsets;  // in the mean, by the bank's number
+  for (const Place& place : layout_.matrices) offsets[place.bank->number] = place.offset;
+  for (const Place& place : layout_.replicated) offsets[place.bank->number] = place.offset;
   for (const StatePart& part : parts_) {
     const ParamBank& bank = *part.bank;
     const std::string& name = bank.info.name;
     tape.scope(name);
-    const Tensor grad = mean_ ? mean_->mean().part(bank.offset, bank.grad.spec.shape) : bank.grad;
+    const Tensor grad = mean_ ? mean_->mean().part(offsets[bank.number], bank.grad.spec.shape) : bank.grad;
     if (bank.info.role == ParamRole::matrix) {
       const Shape shape = matrices_of(bank, recipe.optim.matrix.projection_slices);
-      const Var update =
-          record_muon_update(tape, recipe.optim.matrix, name, grad.reshaped(shape), part.first.reshaped(shape), inputs);
+      const Var update = record_muon_update(tape, recipe.optim, name, grad.reshaped(shape), part.first.reshaped(shape), inputs);
+      if (layout_.sent == DType::bf16) record_rounding(tape, update);  // as if it had travelled
       record_muon_apply(tape, recipe.optim.matrix, name, bank.value.reshaped(shape), update, inputs);
     } else {
       record_adamw(tape, recipe.optim, bank, grad, {part.first, part.second}, inputs);

@@ -64,7 +64,7 @@ class Optimizer {
   Tensor flat_state_, scalars_, totals_, clip_;
   std::vector<StatePart> parts_;
   GradientLayout layout_;
-  std::unique_ptr<MeanTree> mean_;  // absent when there is one emulated rank
+  std::unique_ptr<MeanTree> mean_;  // absent when one process has one emulated rank and rounds nothing
   std::unique_ptr<ShardedUpdate> sharded_;
   Var clip_value_;  // of clip_session_
   std::unique_ptr<Session> zero_, clip_session_, update_;

@@ -10,12 +10,18 @@
 namespace fairway {
 namespace {
 
-size_t float_bytes(int64_t elements) { return align_up(static_cast<size_t>(elements) * sizeof(float)); }
+size_t bytes_of(int64_t elements, DType type = DType::f32) { return align_up(static_cast<size_t>(elements) * size_of(type)); }
 
 size_t exchange_bytes(const GradientLayout& layout, int ranks) {
-  size_t bytes = float_bytes(layout.pack) + align_up(static_cast<size_t>(ranks) * 2 * sizeof(double));
-  for (const ShardedBank& bank : layout.matrices) bytes += float_bytes(bank.padded) + float_bytes(bank.padded / ranks);
+  size_t bytes = bytes_of(ranks * 2, DType::f64) + bytes_of(layout.rounded, DType::bf16);
+  for (const Pack& pack : layout.packs) bytes += bytes_of(pack.elements, pack.sent);
+  for (const ShardedBank& bank : layout.matrices)
+    bytes += bytes_of(bank.padded, layout.sent) + bytes_of(bank.padded / ranks, layout.sent);
   return bytes;
+}
+
+void record_copy(Tape& tape, const Tensor& to, const Tensor& from) {
+  tape.call(AccumulateScaled{.overwrite = true}, {tape.input("to", to), tape.input("from", from), Var{}});
 }
 
 }  // namespace
@@ -28,6 +34,13 @@ ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout,
       received_("exchanged gradients", exchange_bytes(layout, comm.size())),
       clip_(gradients.raw) {
   clips_ = received_.make("clips", {{comm.size(), 2}, DType::f64});
+  if (layout.rounded > 0) {
+    wire_ = received_.make("wire", {{layout.rounded}, DType::bf16});
+    Tape tape;
+    tape.scope("gradients to bf16");
+    record_copy(tape, wire_, gradients.mean.part(0, {layout.rounded}));
+    narrow_ = executor.open(std::move(tape).finish());
+  }
   banks_.reserve(layout.matrices.size());
   std::vector<EarlySlices::Bank> sliced;
   for (const ShardedBank& place : layout.matrices) {
@@ -35,7 +48,7 @@ ShardedUpdate::ShardedUpdate(const Recipe& recipe, const GradientLayout& layout,
     sliced.push_back({&place, banks_.back().received});
   }
   if (gradients.raw) early_ = std::make_unique<EarlySlices>(std::move(sliced), executor, comm);
-  record_pack(recipe, layout, gradients.mean, inputs);
+  record_packs(recipe, layout, gradients.mean, inputs);
 }
 
 // What the ranks sent, scaled if that is left to do, added in the tree's order; the sum ends in the first piece.
@@ -54,8 +67,8 @@ Tensor ShardedUpdate::record_sum(Tape& tape, const Tensor& received, const Gradi
 
 size_t ShardedUpdate::state_bytes(const GradientLayout& layout) const {
   size_t bytes = 0;
-  for (const ShardedBank& bank : layout.matrices) bytes += float_bytes(bank.shard * bank.matrix());
-  for (const Place& place : layout.replicated) bytes += 2 * float_bytes(place.bank->value.numel());
+  for (const ShardedBank& bank : layout.matrices) bytes += bytes_of(bank.shard * bank.matrix());
+  for (const Place& place : layout.replicated) bytes += 2 * bytes_of(place.bank->value.numel());
   return bytes;
 }
 
@@ -63,34 +76,45 @@ void ShardedUpdate::record_bank(const Recipe& recipe, const ShardedBank& place, 
                                 const UpdateInputs& inputs) {
   const std::string& name = place.bank->info.name;
   Bank bank{.place = &place, .full = gradients.mean.part(place.offset, {place.padded})};
-  bank.received = received_.make("received " + name, bank.full.spec);
-  bank.sent = received_.make("update " + name, {place.shard_shape(), DType::f32});
+  bank.wire = wire_ ? wire_.part(place.offset, {place.padded}) : bank.full;
+  bank.received = received_.make("received " + name, bank.wire.spec);
+  bank.sent = received_.make("update " + name, {place.shard_shape(), bank.wire.spec.dtype});
   bank.momentum = state_.make("momentum " + name, {place.shard_shape(), DType::f32});
   Tape work;
   work.scope("update of " + name);
-  const Tensor shard = record_sum(work, bank.received, gradients);
-  const Var update =
-      record_muon_update(work, recipe.optim.matrix, name, shard.reshaped(place.shard_shape()), bank.momentum, inputs);
+  Tensor shard = record_sum(work, bank.received, gradients);
+  if (wire_) {
+    const Tensor floats = bank.full.part(0, shard.spec.shape);
+    record_copy(work, floats, shard);
+    shard = floats;
+  }
+  const Var update = record_muon_update(work, recipe.optim, name, shard.reshaped(place.shard_shape()), bank.momentum, inputs);
   work.call(AccumulateScaled{.overwrite = true}, {work.input("sent", bank.sent), update, Var{}});
   bank.work = executor_->open(std::move(work).finish());
   Tape apply;
   apply.scope("weights of " + name);
-  const Tensor gathered = bank.full.part(0, {place.shape.numel()}).reshaped(place.shape);
+  const Tensor gathered = bank.wire.part(0, {place.shape.numel()}).reshaped(place.shape);
   record_muon_apply(apply, recipe.optim.matrix, name, place.bank->value.reshaped(place.shape),
                     apply.input("update " + name, gathered), inputs);
   bank.apply = executor_->open(std::move(apply).finish());
   banks_.push_back(std::move(bank));
 }
 
-void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean,
-                                const UpdateInputs& inputs) {
-  pack_ = mean.part(layout.pack_offset, {layout.pack});
-  pack_received_ = received_.make("received pack", pack_.spec);
-  Tape sum;
-  sum.scope("sum of the pack");
-  pack_shard_ = record_sum(sum, pack_received_, {});
+void ShardedUpdate::record_packs(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean,
+                                 const UpdateInputs& inputs) {
+  Tape sum, adamw;
+  sum.scope("sum of the packs");
+  adamw.scope("AdamW");
+  for (const Pack& pack : layout.packs) {
+    const Tensor full = mean.part(pack.offset, {pack.elements});
+    const bool narrow = pack.sent == DType::bf16;
+    Replicated made{.wire = narrow ? wire_.part(pack.offset, {pack.elements}) : full};
+    made.received = received_.make("received pack", made.wire.spec);
+    made.shard = record_sum(sum, made.received, {});
+    if (narrow) record_copy(adamw, full, made.wire);
+    packs_.push_back(made);
+  }
   pack_sum_ = executor_->open(std::move(sum).finish());
-  Tape adamw;
   for (const Place& place : layout.replicated) {
     const ParamBank& bank = *place.bank;
     const AdamState state{state_.make("m " + bank.info.name, bank.value.spec),
@@ -103,19 +127,18 @@ void ShardedUpdate::record_pack(const Recipe& recipe, const GradientLayout& layo
   adamw_ = executor_->open(std::move(adamw).finish());
 }
 
-// The pack goes second: AdamW then fills the time until the largest bank has come.
+// The packs go second: AdamW then fills the time until the largest bank has come.
 void ShardedUpdate::start_exchanges() {
-  const auto start = [&](Bank& bank) {
-    comm_->name_next(bank.place->bank->info.name);
-    bank.request = comm_->start_exchange(executor_->resident(bank.full), executor_->resident(bank.received));
+  const auto start = [&](auto& at, const std::string& name) {
+    comm_->name_next(name);
+    at.request = comm_->start_exchange(executor_->resident(at.wire), executor_->resident(at.received));
   };
+  const auto start_bank = [&](Bank& bank) { start(bank, bank.place->bank->info.name); };
+  if (narrow_) narrow_->run();
   if (early_ && !joined()) early_->start_rest();
-  if (!early_ && !banks_.empty()) start(banks_.front());
-  if (pack_.numel() > 0) {
-    comm_->name_next("replicated");
-    pack_request_ = comm_->start_exchange(executor_->resident(pack_), executor_->resident(pack_received_));
-  }
-  for (size_t i = 1; i < banks_.size() && !early_; ++i) start(banks_[i]);
+  if (!early_ && !banks_.empty()) start_bank(banks_.front());
+  for (Replicated& pack : packs_) start(pack, "replicated");
+  for (size_t i = 1; i < banks_.size() && !early_; ++i) start_bank(banks_[i]);
 }
 
 // A device's graph must end with all that forked from it: its last matrices have come before the update begins.
@@ -151,11 +174,13 @@ void ShardedUpdate::update_replicated() {
     comm_->name_next("clip coefficients");
     comm_->wait(comm_->start_all_gather(executor_->resident(clip_), executor_->resident(clips_)));
   }
-  if (pack_.numel() == 0) return;
-  comm_->wait(pack_request_);
+  if (packs_.empty()) return;
+  for (const Replicated& pack : packs_) comm_->wait(pack.request);
   pack_sum_->run();
-  comm_->name_next("replicated");
-  comm_->wait(comm_->start_all_gather(executor_->resident(pack_shard_), executor_->resident(pack_)));
+  for (const Replicated& pack : packs_) {
+    comm_->name_next("replicated");
+    comm_->wait(comm_->start_all_gather(executor_->resident(pack.shard), executor_->resident(pack.wire)));
+  }
   const TimelineRange range("AdamW");
   adamw_->run();
 }
@@ -185,7 +210,7 @@ void ShardedUpdate::walk() {
     }
     comm_->progress();
     comm_->name_next(bank.place->bank->info.name);
-    bank.request = comm_->start_all_gather(executor_->resident(bank.sent), executor_->resident(bank.full));
+    bank.request = comm_->start_all_gather(executor_->resident(bank.sent), executor_->resident(bank.wire));
     if (i > 0) finish(banks_[i - 1]);
   }
   if (!banks_.empty()) finish(banks_.back());

@@ -1,7 +1,8 @@
 // Parallel Muon (spec §9): each rank sums and orthogonalises its shard of every bank, and the updates are gathered. The
 // exchanges of all banks start at once, largest first; AdamW runs while they fly; a bank's gather flies while the next bank is
 // worked on. With one emulated rank in each process the banks do not wait for the end of the backward pass (early_slices.h); on
-// a device the pass and the exchanges that leave from it are one graph, which they end before the update begins.
+// a device the pass and the exchanges that leave from it are one graph, which they end before the update begins. What travels
+// in bf16 is copied into and out of buffers of that type; sums are rounded to it after every addition.
 // Bits equal those of one process: sums go by comm/tree.h, and each matrix is updated as a whole by one rank.
 #pragma once
 
@@ -40,8 +41,13 @@ class ShardedUpdate {
  private:
   struct Bank {
     const ShardedBank* place = nullptr;
-    Tensor full, received, momentum, sent;  // (n·shard matrices), n pieces, (shard, R, C), (shard, R, C)
-    std::unique_ptr<Session> work, apply;   // sum and update of the shard; update of the weights
+    Tensor full, momentum, sent;           // (n·shard matrices), (shard, R, C), (shard, R, C)
+    Tensor wire, received;                 // `full` as it leaves and as updates come, and n pieces; in the type that travels
+    std::unique_ptr<Session> work, apply;  // sum and update of the shard; update of the weights
+    Communicator::Request request = 0;
+  };
+  struct Replicated {
+    Tensor wire, received, shard;
     Communicator::Request request = 0;
   };
   void start_exchanges();
@@ -51,7 +57,7 @@ class ShardedUpdate {
   size_t state_bytes(const GradientLayout& layout) const;
   void record_bank(const Recipe& recipe, const ShardedBank& place, const Gradients& gradients, const UpdateInputs& inputs);
   Tensor record_sum(Tape& tape, const Tensor& received, const Gradients& gradients) const;
-  void record_pack(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
+  void record_packs(const Recipe& recipe, const GradientLayout& layout, const Tensor& mean, const UpdateInputs& inputs);
   const Bank& state_of(const ParamBank& bank) const;
 
   Executor* executor_;
@@ -59,9 +65,9 @@ class ShardedUpdate {
   Arena state_, received_;
   std::vector<Bank> banks_;
   std::map<int32_t, AdamState> adam_;  // by the bank's number
-  Tensor pack_, pack_received_, pack_shard_;
-  Communicator::Request pack_request_ = 0;
-  std::unique_ptr<Session> pack_sum_, adamw_;
+  Tensor wire_;                        // the rounded part of the mean, in bf16
+  std::vector<Replicated> packs_;
+  std::unique_ptr<Session> narrow_, pack_sum_, adamw_;  // the first where there is a wire_
   std::unique_ptr<EarlySlices> early_;
   Tensor clip_, clips_;  // of this rank, of all ranks
   struct Graph {

@@ -11,6 +11,7 @@ enum class PostNorm : uint8_t { none, rows, rows_columns };     // §8.3, after 
 enum class ScheduleStyle : uint8_t { iterations, fraction };    // §10.2 A and B
 enum class ScheduleClock : uint8_t { automatic, time, steps };  // what measures a run's progress
 enum class AverageUse : uint8_t { none, ema, swa };             // which weights a run ends with
+enum class Precision : uint8_t { f32, bf16 };                   // of what an optimizer keeps or sends (§2)
 
 template <>
 struct EnumNames<NewtonSchulzSet> {
@@ -31,6 +32,10 @@ struct EnumNames<ScheduleClock> {
 template <>
 struct EnumNames<AverageUse> {
   static constexpr std::array<std::string_view, 3> names{"none", "ema", "swa"};
+};
+template <>
+struct EnumNames<Precision> {
+  static constexpr std::array<std::string_view, 2> names{"f32", "bf16"};
 };
 
 struct MatrixRecipe {
@@ -103,6 +108,9 @@ struct ScheduleRecipe {
 
 struct OptimRecipe {
   double clip = 0.3;
+  Precision momentum_precision = Precision::f32;
+  Precision token_precision = Precision::f32;
+  Precision exchange_precision = Precision::f32;
   MatrixRecipe matrix;
   AdamRecipe token{.lr = 0.035};
   AdamRecipe scalar;
@@ -112,6 +120,11 @@ struct OptimRecipe {
   static void visit(Self& self, Fields& fields) {
     fields.key("clip", self.clip, Between{0, 1e6},
                "largest gradient norm of a rank before ranks are averaged (0 = no clipping)"_help);
+    fields.key("momentum_precision", self.momentum_precision, "Muon's momentum between steps"_help);
+    fields.key("token_precision", self.token_precision,
+               "the token, bigram and value tables and their moments after each update"_help);
+    fields.key("exchange_precision", self.exchange_precision,
+               "gradients of banks and tables and updates of banks as ranks send them; one process rounds alike"_help);
     fields.table("matrix", self.matrix, "Muon on the attention and MLP banks"_help);
     fields.table("token", self.token, "AdamW on the token, bigram and value tables"_help);
     fields.table("scalar", self.scalar, "AdamW on everything else"_help);

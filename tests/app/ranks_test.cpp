@@ -105,6 +105,33 @@ TEST_F(Ranks, AnyNumberOfThemGivesTheSameBytes) {
   }
 }
 
+// In the published precisions too, and a run of one process goes on with two and then with four.
+TEST_F(Ranks, PublishedPrecisionsGiveTheSameBytes) {
+  const Args precisions{"--set", "optim.momentum_precision=bf16", "--set", "optim.token_precision=bf16",
+                        "--set", "optim.exchange_precision=bf16"};
+  const auto with = [&](const std::string& run, int steps, Args more = {}) {
+    more.insert(more.end(), precisions.begin(), precisions.end());
+    return train(run, steps, more);
+  };
+  const Outcome made = run_program(with("narrow", 20));
+  ASSERT_EQ(made.status, 0) << made.text();
+  const RunBytes want = bytes_of_run(scratch_ / "narrow");
+  for (int count : {2, 4}) {
+    const std::string run = "ranks" + std::to_string(count);
+    const Outcome shared = Child(with(run, 20), ranks(count)).wait();
+    ASSERT_EQ(shared.status, 0) << shared.text();
+    expect_same(bytes_of_run(scratch_ / run), want, std::to_string(count) + " ranks");
+  }
+  Child child(with("signal", 20), ranks(2));
+  wait_for_records(child, "signal", 4);
+  child.send(SIGUSR1);
+  const Outcome stopped = child.wait();
+  ASSERT_EQ(stopped.status, 130) << stopped.text();
+  const Outcome ended = Child(with("signal", 20, {"--resume"}), ranks(4)).wait();
+  ASSERT_EQ(ended.status, 0) << ended.text();
+  expect_same(bytes_of_run(scratch_ / "signal"), want, "after the signal");
+}
+
 TEST_F(Ranks, KillsOfRandomRanksEndTheRunAndItResumesExactly) {
   constexpr int kSteps = 150, kKills = 10;
   const RunBytes want = straight(kSteps);

@@ -18,13 +18,19 @@ TEST(Scaling, ComesNearThePublishedSteps) {
 }
 
 TEST(Scaling, SendsTheBytesOfTheOptimizer) {
-  const Recipe recipe = load_recipe("pr1105");
-  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
-  const GradientLayout layout = gradient_layout(recipe, params, 8);
-  constexpr int64_t kPublishedBytes = 2;  // the published stack sends bf16; this program floats
-  for (Schedule schedule : {Schedule::published, Schedule::packed, Schedule::early}) {
+  // The published stack sends bf16, whatever the recipe says; this program what the recipe says.
+  for (const auto& [schedule, sent] : {std::pair{Schedule::published, "f32"},
+                                       {Schedule::packed, "f32"},
+                                       {Schedule::packed, "bf16"},
+                                       {Schedule::early, "f32"}}) {
     const bool published = schedule == Schedule::published;
-    const StepTraffic want = step_traffic(layout, 8, published ? kPublishedBytes : kSentElementBytes);
+    const auto recipe_of = [](const std::string& precision) {
+      return load_recipe("pr1105", std::vector<std::string>{"optim.exchange_precision=" + precision});
+    };
+    const Recipe recipe = recipe_of(sent), traffic_of = recipe_of(published ? "bf16" : sent);
+    const ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+    const GradientLayout layout = gradient_layout(traffic_of, params, 8);
+    const StepTraffic want = step_traffic(layout, 8);
     const StepModel model = model_step(recipe, find_gpu("h100"), {.schedule = schedule});
     double banks = 0, replicated = 0;
     for (const Collective& c : model.collectives) {
@@ -36,7 +42,7 @@ TEST(Scaling, SendsTheBytesOfTheOptimizer) {
     int64_t reduced = want.reduce_scatter;
     if (schedule == Schedule::early) {  // the padding stays at home (tests/comm, TrafficOfEarlySlices)
       reduced = 0;
-      for (const ShardedBank& bank : layout.matrices) reduced += bank.shape.numel() / 8 * 7 * kSentElementBytes;
+      for (const ShardedBank& bank : layout.matrices) reduced += bank.shape.numel() / 8 * 7 * 4;
     }
     EXPECT_NEAR(banks, static_cast<double>(reduced + want.all_gather), 1) << name_of(schedule);
     if (!published) {
@@ -85,6 +91,21 @@ TEST(Scaling, MeasuredPassesTakeThePlaceOfTheTable) {
   const StepModel model = model_step(load_recipe("pr1105"), find_gpu("h200"), {.passes_ms = 50, .schedule = Schedule::packed});
   EXPECT_EQ(model.passes_ms, 50);
   EXPECT_LT(model.step_ms, 60);
+}
+
+TEST(Scaling, BytesThatAreHalvedTakeLessTime) {
+  Recipe recipe = load_recipe("pr1105");
+  const StepModel floats = model_step(recipe, find_gpu("h100"), {.schedule = Schedule::packed});
+  recipe.optim.exchange_precision = Precision::bf16;
+  const StepModel halves = model_step(recipe, find_gpu("h100"), {.schedule = Schedule::packed});
+  EXPECT_LT(halves.wire_ms, floats.wire_ms);
+  EXPECT_LT(halves.exposed_ms, floats.exposed_ms);
+}
+
+TEST(Scaling, RefusesEarlySlicesOfWhatIsRoundedLater) {
+  Recipe recipe = load_recipe("pr1105");
+  recipe.optim.exchange_precision = Precision::bf16;
+  EXPECT_THROW(model_step(recipe, find_gpu("h100"), {.schedule = Schedule::early}), InputError);
 }
 
 TEST(Scaling, RefusesUnknownNames) {

@@ -42,6 +42,9 @@ std::vector<OpCase<AccumulateScaled>> cases(const AccumulateScaled&) {
   for (int64_t n : counts()) {
     list.push_back({{.factor = 0.125}, {uniform({n}), uniform({n}), uniform_f64({2}, 0.5, 1)}});
     list.push_back({{.factor = 0.5, .overwrite = true}, {uniform({n}), uniform({n}), absent()}});
+    // Exact before they are rounded, so that no backend may come to a neighbour.
+    list.push_back({{.factor = 0.5, .round = true}, {uniform({n}), uniform({n}), absent()}});
+    list.push_back({{.overwrite = true, .round = true}, {uniform({n}), uniform({n}), absent()}});
   }
   return list;
 }

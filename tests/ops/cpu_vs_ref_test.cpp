@@ -3,6 +3,7 @@
 #include "ops/compare.h"
 #include "ops/cpu/isa/kernels.h"
 #include "ops/cpu_backend.h"
+#include "ops/exchanged_types.h"
 #include "ops/ref_backend.h"
 
 namespace fairway::ops_test {
@@ -67,6 +68,11 @@ void check_every_case() {
 #include "ops/ops.def"
 #undef FAIRWAY_OP
 #undef FAIRWAY_PLAIN_OP
+
+TEST(CpuVsRef, WhatRanksExchange) {
+  check_sums_between_types(cpu_backend<AccumulateScaled>());
+  check_updates_in_bf16(cpu_backend<MuonApply>());
+}
 
 // Sizes at which every op shares its rows between threads.
 template <class Op>

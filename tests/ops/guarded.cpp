@@ -1,8 +1,8 @@
 #include "ops/guarded.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "tensor/arena.h"
 
@@ -21,11 +21,6 @@ void copy_in(const Tensor& tensor, const std::vector<double>& values) {
 template <class T>
 std::vector<double> copy_out(const Tensor& tensor) {
   return {tensor.as<T>(), tensor.as<T>() + tensor.numel()};
-}
-
-uint16_t to_bf16(double value) {
-  const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 }  // namespace
@@ -53,8 +48,7 @@ std::vector<double> Guarded::values() const {
     case DType::bf16: {
       std::vector<double> out;
       const auto* halves = reinterpret_cast<const uint16_t*>(tensor_.data);
-      for (int64_t i = 0; i < tensor_.numel(); ++i)
-        out.push_back(static_cast<double>(std::bit_cast<float>(uint32_t{halves[i]} << 16)));
+      for (int64_t i = 0; i < tensor_.numel(); ++i) out.push_back(static_cast<double>(from_bf16(halves[i])));
       return out;
     }
     default: return copy_out<int32_t>(tensor_);
@@ -66,7 +60,10 @@ void Guarded::set(const std::vector<double>& values) {
   switch (tensor_.spec.dtype) {
     case DType::f32: return copy_in<float>(tensor_, values);
     case DType::f64: return copy_in<double>(tensor_, values);
-    case DType::bf16: std::transform(values.begin(), values.end(), reinterpret_cast<uint16_t*>(tensor_.data), to_bf16); return;
+    case DType::bf16:
+      std::transform(values.begin(), values.end(), reinterpret_cast<uint16_t*>(tensor_.data),
+                     [](double value) { return to_bf16(static_cast<float>(value)); });
+      return;
     default: return copy_in<int32_t>(tensor_, values);
   }
 }

@@ -70,6 +70,12 @@ TEST(UpdateOps, FillAccumulateAndLerp) {
   EXPECT_THAT(target.values(), ElementsAre(1.5, 1.5));
 }
 
+TEST(UpdateOps, AccumulateRoundsToBf16) {
+  const Guarded target = doubles({3}, {1, 256, -3}), source = doubles({3}, {0x1p-7, 1.0, 0x1p-9});
+  call(AccumulateScaled{.round = true}, {target.tensor(), source.tensor(), {}});
+  EXPECT_THAT(target.values(), ElementsAre(1.0078125, 256, -3)) << "257 is a tie and 256 even";
+}
+
 TEST(UpdateOps, MuonMomentumLooksAheadAndNormalisesRows) {
   const Guarded grad = doubles({1, 2, 2}, {6, 8, 0, 0}), buffer = doubles({1, 2, 2}, {10, 0, 0, 0}), clip = doubles({1}, {0.5});
   const Guarded steps = doubles({kStepScalars}, scalars(1, 0.5, 1, 0));

@@ -1,5 +1,6 @@
 // The cuda backend in float against ref over every case, at aligned and odd addresses; and the same bits from two runs.
 #include "ops/compare.h"
+#include "ops/exchanged_types.h"
 #include "ops/ref_backend.h"
 #include "ops_cuda/cuda_backend.h"
 
@@ -68,6 +69,12 @@ void check_every_case() {
 #include "ops/ops.def"
 #undef FAIRWAY_OP
 #undef FAIRWAY_PLAIN_OP
+
+TEST(CudaVsRef, WhatRanksExchange) {
+  if (!has_device()) GTEST_SKIP() << "no CUDA device";
+  check_sums_between_types(cuda_backend<AccumulateScaled>());
+  check_updates_in_bf16(cuda_backend<MuonApply>());
+}
 
 // Sizes at which rows are read 16 bytes at a time and shared between many blocks.
 template <class Op>

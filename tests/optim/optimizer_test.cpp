@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backends/backends.h"
+#include "base/bf16.h"
 #include "base/error.h"
 #include "model/named_bank.h"
 
@@ -144,6 +145,58 @@ TEST(Optimizer, OneRankEqualsHandComputation) {
     expect_near(bench.values("s"), s, 1e-6);
     expect_near(bench.values("w"), w, 2e-5);  // f32 through five iterations
   }
+}
+
+double narrow(double value) { return static_cast<double>(through_bf16(static_cast<float>(value))); }
+
+// Gradients, momentum, tables and their moments pass through bf16 where the published stack stores or sends them so (spec §2);
+// arithmetic and scalars are float.
+TEST(Optimizer, PublishedPrecisionsEqualHandComputation) {
+  Recipe recipe = recipe_for_tests();
+  recipe.train.emulated_world = 2;
+  recipe.optim.momentum_precision = recipe.optim.token_precision = recipe.optim.exchange_precision = Precision::bf16;
+  Bench bench(recipe);
+  Values t = bench.values("t"), s = bench.values("s"), buffer(12);
+  Adam token{recipe.optim.token}, scalar{recipe.optim.scalar};
+  for (int step = 1; step <= 3; ++step) {
+    Values w_mean(12), t_mean(6), s_mean(5);
+    for (int rank = 0; rank < 2; ++rank) {
+      bench.rank(rank, 1 + rank, step + 10 * rank);
+      const double factor = std::min(1.0, 0.3 / (bench.gradient_norm() + 1e-6)) / 2;
+      const auto add = [&](Values& mean, const char* name, bool rounds) {
+        const Values g = bench.grads(name);
+        for (size_t i = 0; i < g.size(); ++i)
+          mean[i] = rounds ? narrow(mean[i] + narrow(factor * g[i])) : mean[i] + factor * g[i];
+      };
+      add(w_mean, "w", true);
+      add(t_mean, "t", true);
+      add(s_mean, "s", false);
+    }
+    const double momentum = 0.9;
+    bench.update({.momentum = momentum, .step = step});
+    for (size_t i = 0; i < buffer.size(); ++i) buffer[i] = narrow(momentum * buffer[i] + w_mean[i]);
+    const float* kept = bench.optimizer().flat_state().as<float>();  // begins with the momentum of w
+    EXPECT_EQ(Values(kept, kept + 12), buffer) << "step " << step;
+    token.step(t, t_mean, 1, 1, step);
+    scalar.step(s, s_mean, 1, 1, step);
+    for (Values* rounded : {&t, &token.m, &token.v})
+      for (double& value : *rounded) value = narrow(value);
+    expect_near(bench.values("t"), t, 0x1p-9);  // a float just beside a tie may go the other way
+    for (double value : bench.values("t")) EXPECT_EQ(value, narrow(value));
+    expect_near(bench.values("s"), s, 1e-6);
+  }
+}
+
+// One process rounds an update as if it had travelled.
+TEST(Optimizer, UpdatesOfMatricesAreRoundedLikeTheWire) {
+  Recipe recipe = recipe_for_tests();
+  recipe.optim.matrix = {.lr = 1, .wd = 0};
+  recipe.optim.exchange_precision = Precision::bf16;
+  Bench bench(recipe, {{"p", {1, 3, 5}, ParamRole::matrix}});
+  Bench::fill(bank_named(bench.params(), "p").value, 0, 0);
+  bench.rank(0, 1, 1);
+  bench.update({.momentum = 0.9});
+  for (double value : bench.values("p")) EXPECT_EQ(value, narrow(value));
 }
 
 TEST(Optimizer, RanksAreClippedEachOnItsOwnThenAveraged) {

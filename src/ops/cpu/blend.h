@@ -7,8 +7,8 @@
 
 namespace fairway::cpu {
 
-// target = keep·target + share·source.
-void blend(Queue& queue, double keep, double share, const Tensor& target, const Tensor& source);
+// target = keep·target + share·source, each f32 or bf16; keep == 0 does not read the target. `round`: to floats that bf16 has.
+void blend(Queue& queue, double keep, double share, const Tensor& target, const Tensor& source, bool round = false);
 
 inline double scalar(const Tensor& scalars, StepScalar slot) { return scalars.as<double>()[static_cast<size_t>(slot)]; }
 inline double factor_or_one(const Tensor& factor) { return factor ? factor.as<double>()[0] : 1.0; }

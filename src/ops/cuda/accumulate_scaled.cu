@@ -4,6 +4,12 @@
 namespace fairway::cuda {
 namespace {
 
+struct Rounded {  // a float that bf16 has
+  float value;
+};
+__device__ inline float to_float(Rounded x) { return x.value; }
+__device__ inline void assign(Rounded& to, float x) { to.value = __bfloat162float(__float2bfloat16_rn(x)); }
+
 template <class S, class T, int V>
 __global__ void accumulate(int64_t count, double factor, const double* coefficient, Source<S> from, Sink<T> to) {
   const auto scale = static_cast<float>(factor * (coefficient != nullptr ? coefficient[0] : 1.0));
@@ -27,10 +33,13 @@ void forward(const AccumulateScaled& op, const Forward<AccumulateScaled>& f) {
         target.numel(), op.factor, pointer<double>(f.in.coefficient), source<S>(f.in.source), sink<T>(target));
   };
   with_type(f.in.source, vectors(f, target.numel()), [&]<class S, int V>() {
-    if (target.spec.dtype == kDType<S>)
-      launch.template operator()<S, S, V>();
-    else  // bf16 made float: what ranks exchange
-      launch.template operator()<S, float, V == 1 ? 1 : 4>();
+    constexpr int kBoth = V == 1 ? 1 : 4;  // the float side is the wider one
+    if (target.spec.dtype == DType::bf16)
+      launch.template operator()<S, bf16, V>();
+    else if (op.round)
+      launch.template operator()<S, Rounded, kBoth>();
+    else
+      launch.template operator()<S, float, kBoth>();
   });
   check_launch("accumulate_scaled");
 }

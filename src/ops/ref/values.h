@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "base/bf16.h"
 #include "base/error.h"
 #include "ops/op.h"
 
 namespace fairway::ref {
 
-// Runs body.operator()<T>() for the float type of a tensor; f64 serves the gradient checks.
+// Runs body.operator()<T>() for the float type of a tensor; f64 serves the gradient checks. bf16 is read as float.
 template <class Body>
 void with_dtype(const Tensor& like, Body&& body) {
   if (like.spec.dtype == DType::f64)
@@ -18,13 +19,22 @@ void with_dtype(const Tensor& like, Body&& body) {
 }
 
 template <class T>
-class Values {  // an absent tensor reads as zero
+class Values {  // an absent tensor reads as zero, and what ranks exchange may be bf16
  public:
-  explicit Values(const Tensor& tensor) : data_(tensor ? tensor.as<T>() : nullptr) {}
-  double operator[](int64_t i) const { return data_ ? static_cast<double>(data_[i]) : 0.0; }
+  explicit Values(const Tensor& tensor) {
+    if (tensor && tensor.spec.dtype == DType::bf16)
+      bf16_ = reinterpret_cast<const uint16_t*>(tensor.data);
+    else if (tensor)
+      data_ = tensor.as<T>();
+  }
+  double operator[](int64_t i) const {
+    if (bf16_) return static_cast<double>(from_bf16(bf16_[i]));
+    return data_ ? static_cast<double>(data_[i]) : 0.0;
+  }
 
  private:
-  const T* data_;
+  const T* data_ = nullptr;
+  const uint16_t* bf16_ = nullptr;
 };
 
 template <class T>
