@@ -27,6 +27,8 @@ struct ScoreSettings {
   NegativeControl control = NegativeControl::none;
   // Learning rates of ttt fall over the chunks of this many targets, a constant of the benchmark; 0: of the stream.
   int64_t schedule_targets = 0;
+  // Records of plain and sliding windows have no digests: for scores that nobody audits.
+  bool losses_only = false;
 };
 
 bool is_legal(const ScoreSettings& settings);

@@ -9,7 +9,10 @@ int64_t head_rows_of(const WindowShape& shape) { return std::min(shape.context, 
 
 EvalOptions options_of(const WindowShape& shape) {
   const int64_t head = head_rows_of(shape);
-  return {.head_rows = head < shape.context ? shape.batch * head : 0, .segments = shape.documents, .raw_head = shape.raw};
+  return {.head_rows = head < shape.context ? shape.batch * head : 0,
+          .segments = shape.documents,
+          .raw_head = shape.raw,
+          .losses_only = shape.losses_only};
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ void WindowRunner::run(std::span<const uint16_t> stream, std::span<const ScoreWi
   for (int64_t i = 0; i < shape_.batch; ++i)  // a batch that is not full repeats its last window; nobody reads those rows
     fill(stream, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
   if (shape_.documents) segment_starts(model_.tokens(), shape_.context, segments_, model_.segment_start());
-  model_.run();
+  shape_.losses_only ? model_.run_losses() : model_.run();
 }
 
 }  // namespace fairway

