@@ -88,6 +88,8 @@ void add_inspect(CLI::App& parent) {
                                                   {"tokens", r.tokens},
                                                   {"shuffle", seed_json(r.shuffle)},
                                                   {"problems", r.problems},
+                                                  {"compared_tokens", r.compared_tokens},
+                                                  {"compared_byte_counts", r.compared_byte_counts},
                                                   {"sampled_tokens", r.sampled_tokens},
                                                   {"sampled_documents", r.sampled_documents}},
                                                  r.text);
@@ -96,6 +98,8 @@ void add_inspect(CLI::App& parent) {
                                   });
   command->add_option("DIR", *folder, "folder of shards")->required();
   command->add_option("--sample", options->sample_tokens, "how many tokens to read (0: all)")->capture_default_str();
+  command->add_option("--val", options->validation,
+                      "text of the validation shards, to compare their tokens and byte counts with");
   command->add_flag("--no-checksums{false}", options->checksums, "do not compare every byte with the manifest");
 }
 

@@ -153,16 +153,20 @@ bool DocumentReader::next_text(Record& record) {
   return !is_empty(record.text);
 }
 
+std::string DocumentReader::place(const Record& record) const {
+  return fmt::format("{}: line {}", path_.string(), record.line);
+}
+
 void DocumentReader::decode(Record& record) const {
   if (!json_) {
     if (!is_valid_utf8(record.text))
       throw InputError(fmt::format("{}: the document at line {} is not valid UTF-8", path_.string(), record.line));
     return;
   }
-  auto json = parse_json(record.text, fmt::format("{}: line {}", path_.string(), record.line));
+  auto json = parse_json(record.text, place(record));
   const auto text = json.is_object() ? json.find("text") : json.end();
   if (!json.is_object() || text == json.end() || !text->is_string())
-    throw InputError(fmt::format("{}: line {} is not a JSON object with a string under \"text\"", path_.string(), record.line));
+    throw InputError(place(record) + " is not a JSON object with a string under \"text\"");
   record.text = std::move(text->get_ref<std::string&>());
 }
 

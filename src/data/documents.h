@@ -42,6 +42,7 @@ class DocumentReader {
   bool is_json() const { return json_; }
   // The document in a record: decodes JSON lines, checks UTF-8. InputError naming file and line. Safe from many threads.
   void decode(Record& record) const;
+  std::string place(const Record& record) const;  // "FILE: line N"
 
  private:
   bool next_json(Record& record);

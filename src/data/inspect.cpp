@@ -8,9 +8,10 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "data/compare_with_text.h"
 #include "data/manifest.h"
 #include "data/tools.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/case_tokens.h"
 
 namespace fairway::data {
 namespace {
@@ -50,6 +51,7 @@ class Inspection {
     for (const Shard& shard : shards_) sample(shard);
     check_manifest();
     check_tokens();
+    if (!options_.validation.empty()) check_text();
     draw();
     return std::move(result_);
   }
@@ -148,12 +150,26 @@ class Inspection {
           fmt::format("{}: {} sampled tokens are outside the tokenizer's vocabulary of {}", folder_.string(), outside, vocab));
   }
 
+  void check_text() {
+    const std::string text = options_.validation.string();
+    if (!tokenizer_) return problem(fmt::format("{}: no tokenizer.model to compare {} with", folder_.string(), text));
+    const bool case_ops = declares_case_ops(*tokenizer_);
+    const TextComparison compared = compare_with_text(folder_, *tokenizer_, case_ops, options_.validation);
+    result_.compared_tokens = compared.tokens;
+    result_.compared_byte_counts = compared.byte_counts;
+    for (const std::string& sentence : compared.problems) problem(sentence);
+    compared_ =
+        fmt::format("compared with {}: {} documents, {} tokens, {} byte counts{}\n", text, compared.documents, compared.tokens,
+                    compared.byte_counts, compared.byte_counts == 0 ? "" : fmt::format(" ({} bytes)", compared.bytes));
+  }
+
   void draw() {
     std::string& text = result_.text;
     for (const Shard& shard : shards_)
       text += fmt::format("{:<34} {:>14} tokens\n", shard.path().filename().string(), shard.tokens());
     text += fmt::format("{:<34} {:>14} tokens in {} shards\n", "total", result_.tokens, result_.shards);
     if (result_.shuffle) text += fmt::format("training documents shuffled with seed {}\n", *result_.shuffle);
+    text += compared_;
     if (result_.sampled_tokens > 0) draw_frequencies(text);
     if (result_.sampled_documents > 0) draw_lengths(text);
     for (const std::string& sentence : result_.problems) text += "problem: " + sentence + "\n";
@@ -196,6 +212,7 @@ class Inspection {
   std::optional<Manifest> manifest_;
   std::optional<Tokenizer> tokenizer_;
   std::vector<Shard> shards_;
+  std::string compared_;  // with a text, as a line
 };
 
 }  // namespace

@@ -67,11 +67,15 @@ ShardSet Validation::open(const std::filesystem::path& folder) {
   return ShardSet::open_listed(folder, list_validation(folder), "fineweb_val_*.bin");
 }
 
+std::optional<ShardSet> Validation::open_byte_counts(const std::filesystem::path& folder) {
+  const std::vector<std::filesystem::path> files = list(folder, "fineweb_val_bytes_", true);
+  return files.empty() ? std::nullopt : std::optional(ShardSet::open_any(files));
+}
+
 HeldOutTokens Validation::read(const std::filesystem::path& folder) {
   HeldOutTokens out;
   out.tokens = open(folder).read_all(&out.shards);
-  const std::vector<std::filesystem::path> counts = list(folder, "fineweb_val_bytes_", true);
-  if (!counts.empty()) out.byte_counts = ShardSet::open_any(counts).read_all(&out.byte_count_files);
+  if (const auto counts = open_byte_counts(folder)) out.byte_counts = counts->read_all(&out.byte_count_files);
   if (const auto manifest = read_manifest(folder)) {
     for (const auto* files : {&out.shards, &out.byte_count_files}) check_bytes(*manifest, folder, *files);
   }

@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/writer_lock.h"
+#include "data/document_encoder.h"
 #include "data/document_shuffle.h"
 #include "data/documents.h"
 #include "data/manifest.h"
 #include "data/ordered_pipeline.h"
 #include "data/token_stream.h"
 #include "data/tools.h"
-#include "tokenizer/byte_tables.h"
 #include "tokenizer/case_tokens.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,6 +23,8 @@ namespace fairway::data {
 namespace {
 
 constexpr size_t kJobBytes = 1 << 18, kJobRecords = 512;
+constexpr int kBytesRule =
+    2;  // counted up when byte counts are made by another rule, so that no work of the old one is taken up
 
 struct Job {
   std::shared_ptr<const DocumentReader> reader;  // decodes the records
@@ -83,15 +85,7 @@ class RecordFeed {
 
 class Encoder {
  public:
-  Encoder(const Tokenizer& tokenizer, bool case_ops)
-      : tokenizer_(tokenizer), tables_(make_byte_tables(tokenizer)), case_ops_(case_ops) {
-    if (tokenizer.vocab() > 65536)
-      throw InputError(fmt::format("the tokenizer has {} pieces, but shards hold 16-bit tokens", tokenizer.vocab()));
-    if (tokenizer.piece(kBosId).type != PieceType::control)
-      throw InputError(fmt::format("piece {} of the tokenizer is \"{}\", but it must be the document start", kBosId,
-                                   tokenizer.piece(kBosId).text));
-    if (case_ops) counter_.emplace(tokenizer, tables_);
-  }
+  explicit Encoder(const DocumentEncoder& encoder) : encoder_(encoder) {}
 
   void operator()(Job& job) const {
     job.tokens.clear();
@@ -101,34 +95,24 @@ class Encoder {
       Record& record = job.records[i];
       job.reader->decode(record);
       job.text_bytes += record.text.size();
-      tokenizer_.encode(case_ops_ ? encode_case(record.text) : record.text, job.ids);
-      job.ids.insert(job.ids.begin(), kBosId);
-      const size_t first = job.tokens.size();
+      try {
+        encoder_.encode(record.text, job.ids, job.bytes);
+      } catch (const InputError& error) {
+        throw InputError(job.reader->place(record) + ": " + error.what());
+      }
       job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
-      if (counter_)
-        counter_->count(job.ids, job.bytes);
-      else
-        count(std::span(job.tokens).subspan(first), job.bytes);
     }
     for (const uint16_t bytes : job.bytes) job.counted_bytes += bytes;
   }
 
  private:
-  void count(std::span<const uint16_t> document, std::vector<uint16_t>& out) const {
-    for (size_t i = 0; i < document.size(); ++i)
-      out.push_back(i == 0 ? 0 : static_cast<uint16_t>(tables_.of(document[i - 1], document[i])));
-  }
-
-  const Tokenizer& tokenizer_;
-  ByteTables tables_;
-  bool case_ops_;
-  std::optional<CaseByteCounter> counter_;
+  const DocumentEncoder& encoder_;
 };
 
 // Everything the tokens depend on: another key means that journalled work is of no use.
 std::string stream_key(const std::vector<std::filesystem::path>& inputs, const Tokenizer& tokenizer,
                        const TokenizeOptions& options) {
-  std::string text = fmt::format("{} case_ops={}", tokenizer.sha256(), options.case_ops);
+  std::string text = fmt::format("{} case_ops={} bytes={}", tokenizer.sha256(), options.case_ops, kBytesRule);
   for (const auto& input : inputs) {
     const InputFile file(input);
     const auto changed = std::filesystem::last_write_time(input).time_since_epoch().count();
@@ -282,7 +266,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const Tokenizer tokenizer = Tokenizer::load(asked.tokenizer);
   TokenizeOptions options = asked;
   options.case_ops = asked.case_ops || declares_case_ops(tokenizer);  // else `generate` would read other text than training did
-  const Encoder encoder(tokenizer, options.case_ops);
+  const DocumentEncoder train_encoder(tokenizer, options.case_ops, DocumentEncoder::Bytes::normalised),
+      val_encoder(tokenizer, options.case_ops, held_out_bytes(options.case_ops));
   std::vector<std::filesystem::path> validation;
   if (options.validation) validation.push_back(*options.validation);
   const std::string train_key = stream_key(options.inputs, tokenizer, options),
@@ -305,12 +290,13 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   manifest.case_ops = options.case_ops;
 
   TokenizeResult result;
-  const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key) {
+  const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key,
+                       const DocumentEncoder& encoder) {
     if (inputs.empty()) return;
     TokenStream stream(options.out, std::string(kind), key, kind == "val");
     if (stream.resumed_documents() == 0) check_strangers(options.out, kind, earlier, stream);
     result.resumed_documents += stream.resumed_documents();
-    tokenize_kind(kind, inputs, encoder, options, stream, manifest);
+    tokenize_kind(kind, inputs, Encoder(encoder), options, stream, manifest);
     const StreamState& state = stream.state();
     result.documents += state.documents;
     result.tokens += state.tokens;
@@ -320,8 +306,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
     stream.remove();
   };
   write_file_atomic(options.out / "tokenizer.model", tokenizer.bytes());
-  run("train", options.inputs, train_key);
-  run("val", validation, val_key);
+  run("train", options.inputs, train_key, train_encoder);
+  run("val", validation, val_key, val_encoder);
   result.shards = static_cast<int>((options.inputs.empty() ? 0 : list_train(options.out).size()) +
                                    (validation.empty() ? 0 : list_validation(options.out).size()));
   result.seconds = watch.seconds();

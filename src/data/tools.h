@@ -62,6 +62,7 @@ struct InspectOptions {
   bool checksums = true;                // compare with the manifest: reads every byte
   uint64_t sample_tokens = 20'000'000;  // for frequencies, lengths and the token-range check, spread over the shards; 0: all
   bool unicode = true;                  // pictures with block characters, else ASCII
+  std::filesystem::path validation;     // text that the validation shards and byte counts are compared with; may be empty
 };
 
 struct InspectResult {
@@ -69,10 +70,11 @@ struct InspectResult {
   uint64_t tokens = 0;
   std::vector<std::string> problems;
   uint64_t sampled_tokens = 0, sampled_documents = 0;
-  std::optional<uint64_t> shuffle;         // seed of the documents' order, where the manifest has one
-  std::vector<uint64_t> frequencies;       // by token id, of the sample
-  std::vector<uint64_t> document_lengths;  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
-  std::string text;                        // table and pictures for a terminal
+  uint64_t compared_tokens = 0, compared_byte_counts = 0;  // with the validation text
+  std::optional<uint64_t> shuffle;                         // seed of the documents' order, where the manifest has one
+  std::vector<uint64_t> frequencies;                       // by token id, of the sample
+  std::vector<uint64_t> document_lengths;                  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
+  std::string text;                                        // table and pictures for a terminal
 };
 
 InspectResult inspect(const std::filesystem::path& folder, const InspectOptions& options = {});

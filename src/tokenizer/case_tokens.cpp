@@ -17,23 +17,22 @@ std::vector<int> encode_text(const Tokenizer& tokenizer, std::string_view text) 
   return declares_case_ops(tokenizer) ? tokenizer.encode(encode_case(text)) : tokenizer.encode(text);
 }
 
-CaseByteCounter::CaseByteCounter(const Tokenizer& tokenizer, const ByteTables& tables) : tables_(tables) {
+CaseTokens::CaseTokens(const Tokenizer& tokenizer) {
   if (!declares_case_ops(tokenizer))
     throw InputError("the tokenizer has no user-defined pieces U+E001 to U+E004, so it cannot be used with case operators");
   for (size_t i = 0; i < kCaseOps.size(); ++i) ops_[i] = tokenizer.find(kCaseOps[i]);
 }
 
-void CaseByteCounter::count(std::span<const int> document, std::vector<uint16_t>& out) const {
+std::vector<bool> CaseTokens::counted(std::span<const int> document) const {
   const int escape = ops_[3];
+  std::vector<bool> out;
   bool escaped = false;
   for (size_t i = 0; i < document.size(); ++i) {
     const bool op = std::find(ops_.begin(), ops_.end(), document[i]) != ops_.end();
-    const bool counts = i > 0 && (!op || escaped);
-    out.push_back(
-        counts ? static_cast<uint16_t>(tables_.of(static_cast<uint16_t>(document[i - 1]), static_cast<uint16_t>(document[i])))
-               : 0);
+    out.push_back(i > 0 && (!op || escaped));
     escaped = !escaped && document[i] == escape;
   }
+  return out;
 }
 
 }  // namespace fairway

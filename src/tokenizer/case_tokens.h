@@ -1,5 +1,4 @@
-// Tokens of text with case operators (case_ops.h): whether a tokenizer was made for it, and the bytes that its tokens stand
-// for.
+// Tokens of text with case operators (case_ops.h): whether a tokenizer was made for it, and which of its tokens are operators.
 #pragma once
 
 #include "tokenizer/byte_tables.h"
@@ -12,14 +11,13 @@ namespace fairway {
 bool declares_case_ops(const Tokenizer& tokenizer);
 std::vector<int> encode_text(const Tokenizer& tokenizer, std::string_view text);
 
-// Original bytes of each token of one document: as the tables say, but an operator counts nothing unless it is escaped.
-class CaseByteCounter {
+// Which tokens of a text with case operators stand for bytes of it: BOS and operators do not, unless an operator is escaped.
+class CaseTokens {
  public:
-  CaseByteCounter(const Tokenizer& tokenizer, const ByteTables& tables);  // InputError when an operator is no piece of its own
-  void count(std::span<const int> document, std::vector<uint16_t>& out) const;  // `document` begins with BOS; appends
+  explicit CaseTokens(const Tokenizer& tokenizer);                 // InputError when an operator is no piece of its own
+  std::vector<bool> counted(std::span<const int> document) const;  // `document` begins with BOS
 
  private:
-  const ByteTables& tables_;
   std::array<int, 4> ops_{};
 };
 

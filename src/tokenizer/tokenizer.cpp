@@ -61,6 +61,17 @@ void Tokenizer::encode_by_library(std::string_view text, std::vector<int>& ids) 
   if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not encode a text: {}", name_, status.ToString()));
 }
 
+void Tokenizer::encode_surfaces(std::string_view text, std::vector<int>& ids, std::vector<size_t>& bytes) const {
+  ids.clear();
+  bytes.clear();
+  const auto encoded = processor_->EncodeAsImmutableProto({text.data(), text.size()});
+  for (size_t i = 0; i < encoded.pieces_size(); ++i) {
+    const auto piece = encoded.pieces(static_cast<int>(i));
+    ids.push_back(static_cast<int>(piece.id()));
+    bytes.push_back(piece.surface().size());
+  }
+}
+
 std::vector<int> Tokenizer::encode(std::string_view text) const {
   std::vector<int> ids;
   encode(text, ids);

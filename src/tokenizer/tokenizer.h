@@ -39,6 +39,9 @@ class Tokenizer {
   // What the library gives: the definition of encode(), which is quicker for the models that BpeEncoder takes.
   void encode_by_library(std::string_view text, std::vector<int>& ids) const;
   bool has_own_encoder() const { return encoder_ != nullptr; }
+  // The same ids, and the bytes of `text` before normalisation that each stands for. Of the bytes that a character without a
+  // piece falls back to, the last stands for all of it and the others for nothing.
+  void encode_surfaces(std::string_view text, std::vector<int>& ids, std::vector<size_t>& bytes) const;
   std::string decode(std::span<const int> ids) const;  // InputError for an id outside the vocabulary
 
   const std::string& identity() const { return identity_; }  // model_identity() of it

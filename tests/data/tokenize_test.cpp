@@ -211,6 +211,45 @@ TEST_F(TokenizeTest, CaseOperatorsCountOriginalBytes) {
   EXPECT_EQ(sum, read_manifest(options_.out)->val_bytes);
 }
 
+// Text that normalisation changes: byte counts are of the text as it was written, and a count that is not is named.
+TEST_F(TokenizeTest, InspectionComparesByteCountsWithTheText) {
+  TrainTokenizerOptions training;
+  training.inputs = {folder_ / "a.jsonl"};
+  training.vocab = 320;
+  training.out = folder_ / "case.model";
+  training.case_ops = true;
+  train_tokenizer(training);
+  options_.tokenizer = training.out;
+  put_file(folder_ / "val.jsonl", "{\"text\": \"the  Fairway\"}\n{\"text\": \"\\ufb01 NASA \\u6f22 walks\"}\n");
+  tokenize(options_);
+  EXPECT_EQ(read_manifest(options_.out)->val_bytes, 12U + 18U);
+  const InspectOptions compare{.checksums = false, .validation = folder_ / "val.jsonl"};
+  const InspectResult fine = inspect(options_.out, compare);
+  EXPECT_TRUE(fine.problems.empty()) << fine.text;
+  EXPECT_EQ(fine.compared_byte_counts, fine.compared_tokens);
+  EXPECT_EQ(fine.compared_tokens, Validation::open(options_.out).total());
+
+  std::vector<uint16_t> counts = Validation::read(options_.out).byte_counts;
+  counts[2] += 1;
+  const auto file = options_.out / "fineweb_val_bytes_000000.bin";
+  write_shard(file, counts);
+  const InspectResult wrong = inspect(options_.out, compare);
+  ASSERT_EQ(wrong.problems.size(), 1U) << wrong.text;
+  EXPECT_NE(wrong.problems[0].find(file.string() + ": token 2 "), std::string::npos) << wrong.problems[0];
+  EXPECT_NE(wrong.problems[0].find("counts " + std::to_string(counts[2]) + " bytes; expected " + std::to_string(counts[2] - 1)),
+            std::string::npos)
+      << wrong.problems[0];
+  EXPECT_NE(wrong.problems[0].find("document 1 of"), std::string::npos) << wrong.problems[0];
+
+  counts.pop_back();
+  write_shard(file, counts);
+  EXPECT_EQ(inspect(options_.out, compare).problems.size(), 1U) << "fewer counts than tokens";
+  put_file(folder_ / "other.jsonl", make_jsonl(9, 3));
+  const InspectResult other = inspect(options_.out, {.checksums = false, .validation = folder_ / "other.jsonl"});
+  ASSERT_EQ(other.problems.size(), 2U);
+  EXPECT_NE(other.problems[1].find("another text"), std::string::npos) << other.problems[1];
+}
+
 TEST_F(TokenizeTest, InspectionFindsWhatIsWrong) {
   tokenize(options_);
   const InspectResult fine = inspect(options_.out);

@@ -76,7 +76,7 @@ TEST(CaseOps, OperatorsWithoutLettersLeaveNothing) {
   EXPECT_EQ(decoder.finish(), "\xEE\x80");
 }
 
-TEST(CaseOps, CountsOriginalBytes) {
+TEST(CaseOps, OperatorsStandForNothingUnlessTheyAreEscaped) {
   int left = 200;
   const auto source = [&](std::string& out) {
     out = encode_case("The BBC and NASA said McDonald went Home, iPhone in hand");
@@ -86,21 +86,10 @@ TEST(CaseOps, CountsOriginalBytes) {
   options.vocab = 320;
   options.user_symbols.assign(kCaseOps.begin(), kCaseOps.end());
   const Tokenizer tokenizer = Tokenizer::from_bytes(train_bpe(source, options));
-  const ByteTables tables = make_byte_tables(tokenizer);
-  const CaseByteCounter counter(tokenizer, tables);
-  for (const std::string& text :
-       {std::string("The BBC went Home"), std::string("NASA"), "odd " + kC + " sign " + kE + " McX", std::string("plain")}) {
-    std::vector<int> ids = tokenizer.encode(encode_case(text));
-    EXPECT_EQ(decode_case(tokenizer.decode(ids)), text);
-    ids.insert(ids.begin(), kBosId);
-    std::vector<uint16_t> bytes;
-    counter.count(ids, bytes);
-    ASSERT_EQ(bytes.size(), ids.size());
-    EXPECT_EQ(bytes[0], 0);
-    int64_t sum = 0;
-    for (const uint16_t n : bytes) sum += n;
-    EXPECT_EQ(sum, static_cast<int64_t>(text.size())) << text;
-  }
+  const int title = tokenizer.find(kT), caps = tokenizer.find(kC), escape = tokenizer.find(kE), a = tokenizer.find("a");
+  const std::vector<int> document{kBosId, title, a, caps, a, a, escape, caps, escape, escape, a};
+  const std::vector<bool> want{false, false, true, false, true, true, false, true, false, true, true};
+  EXPECT_EQ(CaseTokens(tokenizer).counted(document), want);
 }
 
 }  // namespace
