@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace fairway::data {
 namespace {

@@ -12,7 +12,7 @@ FolderTokenizer open_tokenizer(const std::filesystem::path& folder) {
   const std::optional<Manifest> manifest = read_manifest(folder);
   const std::filesystem::path listing = folder / "manifest.json";
   if (std::filesystem::exists(out.file)) {
-    out.tokenizer = Tokenizer::load(out.file);
+    out.tokenizer = Vocabulary::load(out.file);
     out.identity = out.tokenizer->identity();
     if (!manifest) {
       out.notes.push_back(fmt::format("{}: no manifest.json, so whether tokenizer.model made these shards could not be checked",

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace fairway::data {
 
 struct FolderTokenizer {
-  std::filesystem::path file;          // tokenizer.model, or the manifest where the folder has no such file
-  std::optional<Tokenizer> tokenizer;  // none without the file
-  std::string identity;                // of the tokenizer, or as the manifest tells it; empty when neither does
-  std::vector<std::string> notes;      // what could not be checked
+  std::filesystem::path file;           // tokenizer.model, or the manifest where the folder has no such file
+  std::optional<Vocabulary> tokenizer;  // none without the file
+  std::string identity;                 // of the tokenizer, or as the manifest tells it; empty when neither does
+  std::vector<std::string> notes;       // what could not be checked
 };
 
 // InputError when the folder's manifest names another tokenizer than tokenizer.model.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/shard.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace fairway::data {
 
@@ -28,7 +28,7 @@ struct Manifest {
   std::optional<uint64_t> shuffle;  // seed of the order of the training documents; nothing: the text's own order
   std::vector<ManifestShard> shards;
 
-  bool names(const Tokenizer& tokenizer) const {
+  bool names(const Vocabulary& tokenizer) const {
     return tokenizer.answers_to(tokenizer_identity.empty() ? tokenizer_sha256 : tokenizer_identity);
   }
 };

@@ -35,7 +35,7 @@ std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const 
     throw InputError(
         fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
   }
-  Tokenizer& tokenizer = *beside.tokenizer;
+  Vocabulary& tokenizer = *beside.tokenizer;
   if (tokenizer.vocab() != recipe.model.vocab)
     throw InputError(fmt::format("{}: a vocabulary of {}, but model.vocab is {}", beside.file.string(), tokenizer.vocab(),
                                  recipe.model.vocab));

@@ -15,7 +15,7 @@ namespace fairway {
 
 struct HeldOut {
   std::vector<uint16_t> tokens;
-  Tokenizer tokenizer;
+  Vocabulary tokenizer;
   ByteTables bytes;
   std::vector<uint16_t> counts;  // bytes of each token where the folder has fineweb_val_bytes_*.bin, which then count
   std::vector<FileIdentity> shards, count_files;  // as they were read

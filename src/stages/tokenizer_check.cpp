@@ -19,7 +19,7 @@ namespace {
 
 TokenizerClaim tokenizer_claim(const WeightSource& source) { return {source.weights.tokenizer, source.file.path.string()}; }
 
-void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file) {
+void require_tokenizer(const TokenizerClaim& claim, const Vocabulary& tokenizer, const std::filesystem::path& file) {
   if (!claim.hash.empty() && !tokenizer.answers_to(claim.hash)) refuse_tokenizer(claim, tokenizer.identity(), file);
 }
 

@@ -7,13 +7,13 @@
 namespace fairway {
 
 struct TokenizerClaim {
-  std::string hash;  // as Tokenizer::answers_to() takes it; empty: the file does not tell
+  std::string hash;  // as Vocabulary::answers_to() takes it; empty: the file does not tell
   std::string by;    // the file that tells
 };
 TokenizerClaim tokenizer_claim(const WeightSource& source);
 
 // InputError, naming both files and both hashes, unless the tokenizer is the one claimed.
-void require_tokenizer(const TokenizerClaim& claim, const Tokenizer& tokenizer, const std::filesystem::path& file);
+void require_tokenizer(const TokenizerClaim& claim, const Vocabulary& tokenizer, const std::filesystem::path& file);
 // The same for a data folder; where the claim or the folder is silent, a note joins the folder's.
 void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder);
 

@@ -8,7 +8,7 @@
 
 namespace fairway {
 
-ByteTables make_byte_tables(const Tokenizer& tokenizer, int vocab) {
+ByteTables make_byte_tables(const Vocabulary& tokenizer, int vocab) {
   constexpr std::string_view kSpace = "\xE2\x96\x81";
   if (tokenizer.find(kSpace) < 0)
     throw InputError("the tokenizer has no piece for the space mark U+2581 alone, so bytes cannot be counted with it");

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace fairway {
 
@@ -23,6 +23,6 @@ struct ByteTables {
 
 // Tables of max(tokenizer's vocabulary, `vocab`) entries. InputError when U+2581 is no piece of its own: each space would then
 // cost three byte tokens and the score would come out about 20 % too low.
-ByteTables make_byte_tables(const Tokenizer& tokenizer, int vocab = 0);
+ByteTables make_byte_tables(const Vocabulary& tokenizer, int vocab = 0);
 
 }  // namespace fairway

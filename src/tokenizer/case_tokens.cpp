@@ -6,7 +6,7 @@
 
 namespace fairway {
 
-bool declares_case_ops(const Tokenizer& tokenizer) {
+bool declares_case_ops(const Vocabulary& tokenizer) {
   return std::all_of(kCaseOps.begin(), kCaseOps.end(), [&](std::string_view op) {
     const int id = tokenizer.find(op);
     return id >= 0 && tokenizer.piece(id).type == PieceType::user_defined;
@@ -17,7 +17,7 @@ std::vector<int> encode_text(const Tokenizer& tokenizer, std::string_view text) 
   return declares_case_ops(tokenizer) ? tokenizer.encode(encode_case(text)) : tokenizer.encode(text);
 }
 
-CaseTokens::CaseTokens(const Tokenizer& tokenizer) {
+CaseTokens::CaseTokens(const Vocabulary& tokenizer) {
   if (!declares_case_ops(tokenizer))
     throw InputError("the tokenizer has no user-defined pieces U+E001 to U+E004, so it cannot be used with case operators");
   for (size_t i = 0; i < kCaseOps.size(); ++i) ops_[i] = tokenizer.find(kCaseOps[i]);

@@ -35,7 +35,7 @@ std::string with_capitals(const std::string& document) {
 
 }  // namespace
 
-std::string text_identity(std::span<const uint16_t> tokens, const Tokenizer& tokenizer) {
+std::string text_identity(std::span<const uint16_t> tokens, const Vocabulary& tokenizer) {
   std::vector<std::string> texts;
   for (int id = 0; id < tokenizer.vocab(); ++id) texts.push_back(text_of(tokenizer.piece(id)));
   const bool case_ops = tokenizer.find(kTitleOp) >= 0;

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <span>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
 
 namespace fairway {
 
 // SHA-256 of the documents' text as the tokenizer normalised it, a NUL before each; of CaseOps with its capitals put back.
-std::string text_identity(std::span<const uint16_t> tokens, const Tokenizer& tokenizer);
+std::string text_identity(std::span<const uint16_t> tokens, const Vocabulary& tokenizer);
 
 }  // namespace fairway

@@ -4,8 +4,6 @@
 #include <sentencepiece_processor.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/sha256.h"
 #include "tokenizer/bpe_encoder.h"
 
 namespace sentencepiece::logging {
@@ -14,42 +12,24 @@ void SetMinLogLevel(int level);  // exported by the library, declared in a heade
 
 namespace fairway {
 
-Tokenizer::Tokenizer() = default;
 Tokenizer::~Tokenizer() = default;
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
-Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  constexpr uint64_t kMaxModelBytes = uint64_t{256} << 20;
-  return from_bytes(read_file(path, kMaxModelBytes), path.string());
-}
+Tokenizer Tokenizer::load(const std::filesystem::path& path) { return from_bytes(read_model_file(path), path.string()); }
 
 Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
+  const ModelFile model = parse_model_file(bytes, name);  // before the library sees it
+  return {model, std::move(bytes), name};
+}
+
+Tokenizer::Tokenizer(const ModelFile& model, std::string file, const std::string& name)
+    : Vocabulary(model, std::move(file), name), processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
   constexpr int kSilent = 3;
   sentencepiece::logging::SetMinLogLevel(kSilent);
-  Tokenizer tokenizer;
-  tokenizer.name_ = name;
-  ModelFile model = parse_model_file(bytes, name);
-  tokenizer.processor_ = std::make_unique<sentencepiece::SentencePieceProcessor>();
-  const auto status = tokenizer.processor_->LoadFromSerializedProto(bytes);
+  const auto status = processor_->LoadFromSerializedProto(bytes());
   if (!status.ok()) throw InputError(fmt::format("{}: not a usable SentencePiece model: {}", name, status.ToString()));
-  tokenizer.identity_ = model_identity(model);
-  tokenizer.encoder_ = BpeEncoder::make(model);
-  tokenizer.pieces_ = std::move(model.pieces);
-  tokenizer.sha256_ = sha256_hex(bytes);
-  tokenizer.bytes_ = std::move(bytes);
-  return tokenizer;
-}
-
-const Piece& Tokenizer::piece(int id) const {
-  FAIRWAY_ASSERT(id >= 0 && id < vocab(), "a piece outside the vocabulary was asked for");
-  return pieces_[static_cast<size_t>(id)];
-}
-
-int Tokenizer::find(std::string_view piece) const {
-  for (int id = 0; id < vocab(); ++id)
-    if (pieces_[static_cast<size_t>(id)].text == piece) return id;
-  return -1;
+  encoder_ = BpeEncoder::make(model);  // of a model that the library has taken
 }
 
 void Tokenizer::encode(std::string_view text, std::vector<int>& ids) const {
@@ -58,7 +38,7 @@ void Tokenizer::encode(std::string_view text, std::vector<int>& ids) const {
 
 void Tokenizer::encode_by_library(std::string_view text, std::vector<int>& ids) const {
   const auto status = processor_->Encode({text.data(), text.size()}, &ids);
-  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not encode a text: {}", name_, status.ToString()));
+  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not encode a text: {}", name(), status.ToString()));
 }
 
 void Tokenizer::encode_surfaces(std::string_view text, std::vector<int>& ids, std::vector<size_t>& bytes) const {
@@ -81,10 +61,10 @@ std::vector<int> Tokenizer::encode(std::string_view text) const {
 std::string Tokenizer::decode(std::span<const int> ids) const {
   for (const int id : ids)
     if (id < 0 || id >= vocab())
-      throw InputError(fmt::format("{}: token {} is outside its vocabulary of {}", name_, id, vocab()));
+      throw InputError(fmt::format("{}: token {} is outside its vocabulary of {}", name(), id, vocab()));
   std::string text;
   const auto status = processor_->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
-  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not decode tokens: {}", name_, status.ToString()));
+  if (!status.ok()) throw WorkError(fmt::format("{}: SentencePiece could not decode tokens: {}", name(), status.ToString()));
   return text;
 }
 

@@ -14,7 +14,7 @@ namespace fairway {
 // What all steps of a run have in common; a checkpoint of another one is refused.
 struct RunIdentity {
   std::string recipe;     // recipe_hash()
-  std::string tokenizer;  // of the shards, Tokenizer::identity(); empty: not known
+  std::string tokenizer;  // of the shards, Vocabulary::identity(); empty: not known
   std::string told_by;    // the file that tells the tokenizer
 };
 

@@ -16,6 +16,7 @@
 #include "data/validation.h"
 #include "tokenizer/byte_tables.h"
 #include "tokenizer/shared_data.h"
+#include "tokenizer/tokenizer.h"
 
 namespace fairway::data {
 namespace {

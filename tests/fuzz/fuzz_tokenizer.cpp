@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "fuzz/targets.h"
 #include "tokenizer/byte_tables.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/train_bpe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,0 +1,39 @@
+// The pieces of a SentencePiece model and the identity by which shards, runs and artifacts remember it: what counting bytes
+// needs. Who encodes or decodes text takes a Tokenizer.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/model_file.h"
+
+namespace fairway {
+
+inline constexpr int kPadId = 0, kBosId = 1, kEosId = 2, kUnknownId = 3;
+
+class Vocabulary {
+ public:
+  static Vocabulary load(const std::filesystem::path& path);
+  Vocabulary(ModelFile model, std::string bytes, std::string name);  // `model` as parsed from `bytes`
+
+  int vocab() const { return static_cast<int>(pieces_.size()); }
+  const Piece& piece(int id) const;
+  int find(std::string_view piece) const;  // -1 when absent
+
+  const std::string& identity() const { return identity_; }  // model_identity() of it
+  const std::string& sha256() const { return sha256_; }      // of the model file
+  // The hash names this tokenizer: by its identity, or by its file as older artifacts and manifests do.
+  bool answers_to(std::string_view hash) const { return hash == identity_ || hash == sha256_; }
+  const std::string& bytes() const { return bytes_; }  // the model file itself
+  const std::string& name() const { return name_; }    // in errors
+
+ private:
+  std::string name_, bytes_, sha256_, identity_;
+  std::vector<Piece> pieces_;
+};
+
+std::string read_model_file(const std::filesystem::path& path);
+
+}  // namespace fairway
