@@ -3,10 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "app/isolated.h"
 #include "app/receipt_file.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
+#include "audit/probes.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -31,7 +34,8 @@ struct AuditFlags {
   bool again = false, no_controls = false;
 };
 
-constexpr int64_t kSliceWindows = 6;  // contexts in the default slice
+// Contexts in the default slice. Adapters take a pass over a window for every chunk, many times the work of a window.
+constexpr int64_t kSliceWindows = 6, kSliceWindowsOfAdapters = 3;
 
 // Seconds of training by the last step's record, where the artifact lies in its run's folder; −1 where nothing tells.
 double train_seconds_beside(const fs::path& file) {
@@ -77,15 +81,29 @@ int64_t scored_targets(const Scoring& scoring) { return static_cast<int64_t>(sco
 // Targets that the tests run on: a few windows, or as many as --tokens says.
 int64_t slice_of(const AuditRequest& request, const Scoring& scoring) {
   const int64_t targets = scored_targets(scoring);
-  return request.score.tokens > 0 ? targets : std::min(targets, kSliceWindows * scoring.settings.score.context);
+  const ScoreRecipe& score = scoring.settings.score;
+  const int64_t windows = score.mode == ScoreMode::lora_ttt ? kSliceWindowsOfAdapters : kSliceWindows;
+  return request.score.tokens > 0 ? targets : std::min(targets, windows * score.context);
+}
+
+// The beginning of the stream; where phases need documents and it has too few, the part that has most.
+std::span<const uint16_t> slice_tokens(const AuditRequest& request, const Scoring& scoring) {
+  const auto length = slice_of(request, scoring) + 1;
+  const std::span<const uint16_t> stream = scoring.stream, first = stream.first(static_cast<size_t>(length));
+  const ScoreRecipe& score = scoring.settings.score;
+  const int64_t bos = scoring.source.recipe.model.bos;
+  if (score.mode != ScoreMode::lora_ttt || score.lora.phases == 0 || std::ranges::count(first, bos) >= kLeastDocuments)
+    return first;
+  const DocumentPart part = most_documents(stream, length, bos);
+  return part.documents < kLeastDocuments ? first : stream.subspan(static_cast<size_t>(part.begin), first.size());
 }
 
 AuditReport run_tests(const Compute& compute, const AuditRequest& request, const Scoring& scoring, Machine& machine) {
   AuditInput input;
-  const int64_t slice = slice_of(request, scoring);
+  const std::span<const uint16_t> slice = slice_tokens(request, scoring);
   input.model = scoring.model();
-  input.settings = settings_for_slice(scoring.settings, slice);
-  input.stream.assign(scoring.stream.begin(), scoring.stream.begin() + slice + 1);
+  input.settings = settings_for_slice(scoring.settings, slice, scoring.source.recipe.model.bos);
+  input.stream.assign(slice.begin(), slice.end());
   input.text = scoring.held_out.tokens;
   input.context = {machine.executor.get(), &machine.queue.pool()};
   const double seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(scored_targets(scoring));

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/sha256.h"
+#include "score/documents.h"
 
 namespace fairway {
 
@@ -32,11 +33,17 @@ std::string records_hash(const ScoreLedger& ledger) {
   return hash.hex();
 }
 
-ScoreSettings settings_for_slice(const ScoreSettings& settings, int64_t targets) {
+ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos) {
   ScoreSettings out = settings;
   ScoreRecipe& score = out.score;
+  const auto targets = static_cast<int64_t>(slice.size()) - 1;
   const int64_t length = score.context, fits = std::max(length, targets / 4 / length * length);
   score.ttt.chunk = std::min(score.ttt.chunk, fits);
+  LoraRecipe& lora = score.lora;
+  const auto documents = static_cast<int64_t>(document_ranges(slice, bos).size());
+  lora.phase_documents = std::clamp<int64_t>(2 * documents / 3, 1, lora.phase_documents);
+  lora.phases = std::min(lora.phases, lora.phase_documents);
+  lora.phase_chunk = std::min(lora.phase_chunk, length);
   constexpr int64_t kSliceTableBits = 16;
   score.ngram.table_bits = std::min(score.ngram.table_bits, kSliceTableBits);
   out.schedule_targets = targets;
@@ -101,6 +108,8 @@ class Audit {
     }
     std::string detail = fmt::format("{} changed streams at {} cuts", count, cuts.size());
     if (!wrong && input_.settings.score.mode == ScoreMode::ttt) wrong = liveness(detail);
+    if (!wrong && input_.settings.score.mode == ScoreMode::lora_ttt && input_.settings.score.lora.phases > 0)
+      wrong = phase_liveness(detail);
     note("T2", "no score depends on later tokens", wrong, detail);
   }
 
@@ -116,6 +125,29 @@ class Audit {
       }
     }
     return fmt::format("no later chunk changed when target {} did: nothing is learned", cut);
+  }
+
+  // Nothing but a phase leads from one document to another: a token of the first chunk that a phase learns must reach the
+  // documents after it.
+  Finding phase_liveness(std::string& detail) {
+    const LoraRecipe& lora = input_.settings.score.lora;
+    const std::vector<DocumentRange> documents = document_ranges(input_.stream, input_.model.recipe.model.bos);
+    const auto before = static_cast<size_t>(lora.phase_documents);  // the last phase; those before it learn from fewer
+    if (documents.size() <= before || documents[before - 1].end - 1 <= lora.phase_chunk) {
+      detail += fmt::format("; the slice's {} documents are too short for a phase", documents.size());
+      return std::nullopt;
+    }
+    const std::vector<uint16_t> changed =
+        mutate(input_.stream, lora.phase_chunk / 2, Mutation::flip, input_.model.recipe.model, input_.seed);
+    const ScoreLedger other = runs_.run(changed);
+    for (int64_t target = documents[before].first + 1; target <= truth_.targets(); ++target) {
+      if (truth_.digest(target) != other.digest(target)) {
+        detail += fmt::format("; a changed token reaches document {} through a phase", before + 1);
+        return std::nullopt;
+      }
+    }
+    return fmt::format("no document after the first {} changed when target {} did: no phase learned", before,
+                       lora.phase_chunk / 2);
   }
 
   void target() {

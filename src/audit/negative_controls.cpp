@@ -53,8 +53,6 @@ Finding find_target_leak(const AuditInput& input, AuditRuns& runs, const ScoreLe
   return std::nullopt;
 }
 
-constexpr int64_t kLeastDocuments = 4;  // of text on which an order of documents can be told from another
-
 int64_t documents_of(std::span<const uint16_t> stream, int64_t bos) {
   return static_cast<int64_t>(document_ranges(stream, bos).size());
 }
@@ -65,17 +63,9 @@ ControlText text_with_documents(const AuditInput& input, std::vector<uint16_t> s
   const int64_t bos = input.model.recipe.model.bos;
   if (documents_of(stream, bos) >= kLeastDocuments) return {std::move(stream), ""};
   const auto length = static_cast<int64_t>(stream.size());
-  std::vector<int64_t> starts;
-  for (int64_t at = 0; at < static_cast<int64_t>(input.text.size()); ++at)
-    if (input.text[static_cast<size_t>(at)] == bos) starts.push_back(at);
-  size_t most = 0, best = 0;
-  for (size_t i = 0, end = 0; i < starts.size() && starts[i] + length <= static_cast<int64_t>(input.text.size()); ++i) {
-    while (end < starts.size() && starts[end] < starts[i] + length) ++end;
-    if (end - i > most) most = end - i, best = i;
-  }
-  if (static_cast<int64_t>(most) >= kLeastDocuments) {
-    const auto begin = input.text.begin() + starts[best];
-    return {{begin, begin + length}, fmt::format("on {} documents from token {} on", most, starts[best])};
+  if (const DocumentPart part = most_documents(input.text, length, bos); part.documents >= kLeastDocuments) {
+    const auto begin = input.text.begin() + part.begin;
+    return {{begin, begin + length}, fmt::format("on {} documents from token {} on", part.documents, part.begin)};
   }
   constexpr int64_t kDocuments = 12;
   std::vector<uint16_t> out = std::move(stream);

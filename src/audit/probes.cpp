@@ -61,6 +61,19 @@ std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredMod
   return out;
 }
 
+DocumentPart most_documents(std::span<const uint16_t> text, int64_t length, int64_t bos) {
+  std::vector<int64_t> starts;
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t at = 0; at < size; ++at)
+    if (text[static_cast<size_t>(at)] == bos) starts.push_back(at);
+  DocumentPart best;
+  for (size_t i = 0, end = 0; i < starts.size() && starts[i] + length <= size; ++i) {
+    while (end < starts.size() && starts[end] < starts[i] + length) ++end;
+    if (const auto count = static_cast<int64_t>(end - i); count > best.documents) best = {starts[i], count};
+  }
+  return best;
+}
+
 std::string_view name_of_mutation(Mutation mutation) {
   constexpr std::array<std::string_view, kMutations> kNames{"random suffix", "one token flipped", "constant suffix",
                                                             "all document starts", "suffix deleted"};

@@ -24,6 +24,13 @@ inline constexpr int64_t kThorough = 20;
 std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredModel& model, const ScoreSettings& settings,
                                int64_t random, uint64_t seed);
 
+// The part of a text, so many tokens long and beginning with a document, that holds most documents; none: `documents` is 0.
+struct DocumentPart {
+  int64_t begin = 0, documents = 0;
+};
+DocumentPart most_documents(std::span<const uint16_t> text, int64_t length, int64_t bos);
+inline constexpr int64_t kLeastDocuments = 4;  // on which phases, and an order of documents, can be told
+
 enum class Mutation : uint8_t { random, flip, constant, all_bos, deleted };
 inline constexpr int64_t kMutations = 5;
 std::string_view name_of_mutation(Mutation mutation);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "report/challenge_log.h"
@@ -12,8 +14,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-ScoreRequest plainly(const ChainRequest& request, const Recipe& recipe) {
-  ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data, .mode = ScoreMode::plain};
+// Plain and sliding windows, beside the recipe's own mode.
+ScoreRequest by_windows(const ChainRequest& request, const Recipe& recipe, ScoreMode mode) {
+  ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data, .mode = mode};
+  if (mode == ScoreMode::sliding) {
+    score.context = recipe.score.context;
+    score.stride = std::min(recipe.score.stride, recipe.score.context);
+  }
   if (recipe.score.documents != packs_documents(recipe))
     score.overrides.push_back(fmt::format("score.documents={}", recipe.score.documents));
   return score;
@@ -55,15 +62,16 @@ Phase pack_phase(const ChainRequest& request, const Stages& stages) {
           .shared = true};
 }
 
-Phase plain_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
-  const ScoreRequest score = plainly(request, recipe);
-  return {.name = "score plain",
+Phase windows_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages, ScoreMode mode) {
+  const ScoreRequest score = by_windows(request, recipe, mode);
+  const std::string name(name_of(mode)), file = "score_" + name + ".json";
+  return {.name = "score " + name,
           .run = [&stages, score] { return stages.score(score, ""); },
           .request = fields(score),
           .identity = request.program + request.tokenizer + request.held_out,
           .inputs = {"model.fwy"},
-          .outputs = {"score_plain.json"},
-          .save_as = "score_plain.json",
+          .outputs = {file},
+          .save_as = file,
           .shared = true};
 }
 
@@ -110,12 +118,12 @@ Phase samples_phase(const ChainRequest& request, const Stages& stages) {
 }
 
 Phase report_phase(const ChainRequest& request, const Stages& stages) {
-  return {
-      .name = "report",
-      .run = [&stages, folder = request.out] { return stages.report(folder); },
-      .inputs = {"metrics.jsonl", "pack.json", "score.json", "score_plain.json", "audit.json", "samples.json", "machine.json"},
-      .outputs = {"report.html"},
-      .before = [folder = fs::path(request.out)] { write_file_atomic(folder / "train.log", closed_log(folder)); }};
+  return {.name = "report",
+          .run = [&stages, folder = request.out] { return stages.report(folder); },
+          .inputs = {"metrics.jsonl", "pack.json", "score.json", "score_plain.json", "score_sliding.json", "audit.json",
+                     "samples.json", "machine.json"},
+          .outputs = {"report.html"},
+          .before = [folder = fs::path(request.out)] { write_file_atomic(folder / "train.log", closed_log(folder)); }};
 }
 
 }  // namespace
@@ -124,7 +132,10 @@ std::vector<Phase> plan_phases(const ChainRequest& request, const Recipe& recipe
   std::vector<Phase> phases{train_phase(request, recipe, stages)};
   if (!request.training_only) {
     phases.push_back(pack_phase(request, stages));
-    if (recipe.score.mode != ScoreMode::plain) phases.push_back(plain_phase(request, recipe, stages));
+    for (const ScoreMode mode : {ScoreMode::plain, ScoreMode::sliding}) {  // up to the recipe's own
+      if (recipe.score.mode == mode) break;
+      phases.push_back(windows_phase(request, recipe, stages, mode));
+    }
     phases.push_back(score_phase(request, recipe, stages));
     phases.push_back(audit_phase(request, recipe, stages));
     phases.push_back(samples_phase(request, stages));

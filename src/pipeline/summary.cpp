@@ -48,7 +48,8 @@ ordered_json seconds_by_stage(const ordered_json& phases) {
 ordered_json chain_summary(const ordered_json& ledger, const Recipe& recipe) {
   const ordered_json phases = ledger.value("phases", ordered_json::object());
   const ordered_json train = result_of(phases, "train"), pack = result_of(phases, "pack"), score = result_of(phases, "score"),
-                     plain = result_of(phases, "score plain"), audit = result_of(phases, "audit");
+                     plain = result_of(phases, "score plain"), sliding = result_of(phases, "score sliding"),
+                     audit = result_of(phases, "audit");
   ordered_json out{{"seed", recipe.train.seed}};
   copy_fields(train,
               {"steps", "step_ms", "train_seconds", "tokens_per_second", "speed_of_light", "loss", "val_loss", "val_bpb"}, out);
@@ -57,6 +58,7 @@ ordered_json chain_summary(const ordered_json& ledger, const Recipe& recipe) {
         static_cast<double>(recipe.train.batch_tokens) * number(train, "steps") / number(train, "train_seconds");
   copy_fields(pack, {"artifact_bytes", "code_bytes", "submission_bytes", "damage_estimate"}, out);
   if (!plain.empty()) out["roundtrip_bpb"] = plain.value("val_bpb", ordered_json());
+  if (!sliding.empty()) out["sliding_bpb"] = sliding.value("val_bpb", ordered_json());
   if (!score.empty()) {
     out["score_mode"] = score.value("mode", "");
     out["score_loss"] = score.value("val_loss", ordered_json());
@@ -77,6 +79,7 @@ std::string summary_text(const ordered_json& s) {
     text += fmt::format("artifact   {:.0f} bytes, {:.0f} with the code\n", number(s, "artifact_bytes"),
                         number(s, "submission_bytes"));
   if (s.contains("roundtrip_bpb")) text += fmt::format("plain      {:.4f} bits per byte\n", number(s, "roundtrip_bpb"));
+  if (s.contains("sliding_bpb")) text += fmt::format("sliding    {:.4f} bits per byte\n", number(s, "sliding_bpb"));
   if (s.contains("score_bpb"))
     text += fmt::format("{:<10} {:.4f} bits per byte, {:.4f} nats per token\n", s.value("score_mode", "score"),
                         number(s, "score_bpb"), number(s, "score_loss"));

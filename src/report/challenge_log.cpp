@@ -62,7 +62,7 @@ std::string closed_log(const fs::path& run) {
   std::string log;
   for (std::string line; std::getline(lines, line) && !line.starts_with(kFirstClosingLine);) log += line + "\n";
   const json pack = object_in(run / "pack.json"), plain = object_in(run / "score_plain.json"),
-             score = object_in(run / "score.json");
+             sliding = object_in(run / "score_sliding.json"), score = object_in(run / "score.json");
   if (pack.empty()) return log;
   const Recipe recipe = parse_recipe(read_file(run / "recipe.toml"), (run / "recipe.toml").string());
   const int64_t bits = recipe.quant.matrix_bits;
@@ -81,6 +81,7 @@ std::string closed_log(const fs::path& run) {
   log += fmt::format("Total submission size {}: {:.0f} bytes\n", form,
                      number_or_zero(pack, "artifact_bytes") + number_or_zero(pack, "code_bytes"));
   if (!plain.empty()) log += exact(score_line_name("plain", bits), plain);
+  if (!sliding.empty()) log += exact(score_line_name("sliding", bits), sliding);
   if (score.empty()) return log;
   const std::string mode = score.value("mode", "plain");
   log += fmt::format("val_tokens: {:.0f}\n", number_or_zero(score, "tokens"));

@@ -118,7 +118,7 @@ std::string mode_of(const ordered_json& score) {
 // {"ladder": […]}.
 void read_scores(const fs::path& folder, ordered_json& run) {
   std::vector<ordered_json> found;
-  for (const char* name : {"score_plain.json", "score.json", "ladder.json"}) {
+  for (const char* name : {"score_plain.json", "score_sliding.json", "score.json", "ladder.json"}) {
     ordered_json scores = read_object(folder / name);
     if (scores.is_object() && scores.contains("ladder")) scores = scores["ladder"];
     if (scores.is_object()) scores = ordered_json::array({scores});

@@ -45,6 +45,22 @@ TEST(Run, GoesFromRecipeToReport) {
   EXPECT_EQ(packed()["method"], "recipe");
 }
 
+TEST(Run, ScoresWindowsBesideAModeThatAdapts) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  const json result = run_json(run_smoke(
+      scratch / "data", scratch / "run",
+      {"--steps", "4", "--set", "score.mode=lora-ttt", "--set", "score.lora.phases=2", "--set", "score.lora.rank=4"}));
+  EXPECT_EQ(result["score_mode"], "lora-ttt");
+  EXPECT_EQ(result["legal"], true);
+  const auto bpb = [&](const char* file) { return json::parse(contents(scratch / "run" / file))["val_bpb"]; };
+  EXPECT_EQ(result["roundtrip_bpb"], bpb("score_plain.json"));
+  EXPECT_EQ(result["sliding_bpb"], bpb("score_sliding.json"));
+  EXPECT_EQ(result["score_bpb"], bpb("score.json"));
+  EXPECT_THAT(contents(scratch / "run" / "train.log"), HasSubstr("sliding_window_exact"));
+  EXPECT_THAT(contents(scratch / "run" / "audit.json"), HasSubstr("through a phase"));
+}
+
 void wait_for(const Path& path, Child& child) {
   while (child.running() && !fs::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "audit/negative_controls.h"
+#include "audit/probes.h"
 #include "audit/runs.h"
 #include "backends/backends.h"
 #include "score/tiny_score.h"
@@ -17,8 +18,8 @@ struct Slice {
   explicit Slice(ScoreMode mode, int64_t targets = 340) : machine(2) {
     const Recipe recipe = tiny_recipe();
     input.model = tiny_model(recipe);
-    input.settings = settings_for_slice(settings_of(recipe, mode), targets);
     input.stream = tiny_stream(targets);
+    input.settings = settings_for_slice(settings_of(recipe, mode), input.stream, recipe.model.bos);
     input.context = machine.context();
     input.make_executor = [](Queue& queue) { return make_cpu_executor(queue); };
     input.records_alone = [this](std::span<const uint16_t> stream) {
@@ -61,6 +62,33 @@ TEST(Audit, CarriedSlotPassesEveryTest) {
   slice.input.settings.score.slot.carried = true;
   const AuditReport report = audit(slice.input);
   EXPECT_TRUE(report.legal()) << text_of(report);
+}
+
+// The recipe's phases begin after thousands of documents; those of a slice inside of it, and T2 sees that they do.
+TEST(Audit, PhasesBeginInsideTheSlice) {
+  Slice slice(ScoreMode::lora_ttt);
+  Recipe recipe = tiny_recipe();
+  recipe.score.lora.phases = 3;
+  recipe.score.lora.phase_lr = 0.02;
+  const int64_t bos = recipe.model.bos;
+  slice.input.settings = settings_for_slice(settings_of(recipe, ScoreMode::lora_ttt), slice.input.stream, bos);
+  const LoraRecipe& lora = slice.input.settings.score.lora;
+  EXPECT_LT(lora.phase_documents, std::ranges::count(slice.input.stream, bos));
+  EXPECT_LE(lora.phases, lora.phase_documents);
+  const AuditReport report = audit(slice.input);
+  EXPECT_TRUE(report.legal()) << text_of(report);
+  EXPECT_NE(text_of(report).find("through a phase"), std::string::npos) << text_of(report);
+  slice.input.settings.score.lora.phase_lr = 0;
+  EXPECT_FALSE(audit(slice.input).legal()) << "phases that learn nothing are found out";
+}
+
+TEST(Audit, ASliceIsWhereTheDocumentsAre) {
+  std::vector<uint16_t> text(100, 7);
+  for (const size_t at : {0, 40, 50, 55, 60, 90}) text[at] = 1;
+  const DocumentPart part = most_documents(text, 25, 1);
+  EXPECT_EQ(part.begin, 40);
+  EXPECT_EQ(part.documents, 4);
+  EXPECT_EQ(most_documents(text, 200, 1).documents, 0);
 }
 
 TEST(Audit, EveryNegativeControlIsCaughtByItsTest) {

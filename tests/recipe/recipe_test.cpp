@@ -143,6 +143,18 @@ TEST(Recipe, PublishedValuesAreThoseOfTheTable) {
   EXPECT_EQ(load_recipe("best").model.attn_gate, AttnGateKind::sparse);
 }
 
+// Each ends in the evaluation that its published score comes from (scoring spec §2.5, §2.6, record spec §7).
+TEST(Recipe, PublishedRecipesEndInTheirEvaluation) {
+  for (const char* name : {"pr726", "pr1584"}) EXPECT_EQ(load_recipe(name).score.mode, ScoreMode::ttt) << name;
+  for (const char* name : {"best", "record"}) EXPECT_EQ(load_recipe(name).score.mode, ScoreMode::lora_ttt) << name;
+  for (const char* name : {"pr1072", "pr1105", "pr1105-early"})
+    EXPECT_EQ(load_recipe(name).score.mode, ScoreMode::sliding) << name;
+  EXPECT_EQ(load_recipe("best").score.lora.phases, 3);
+  EXPECT_EQ(load_recipe("best").score.lora.phase_documents, 2500);
+  EXPECT_EQ(load_recipe("pr726").score.ttt.frozen_blocks, 2);
+  EXPECT_EQ(load_recipe("pr1584").score.ttt.chunk, 32000);
+}
+
 TEST(Recipe, TheRecordDiffersFromBestAsItsSpecSays) {
   Recipe record = load_recipe("record");
   const Recipe best = load_recipe("best");
