@@ -39,6 +39,7 @@ void add_tokenize(CLI::App& parent) {
                       {"text_bytes", r.text_bytes},
                       {"shards", r.shards},
                       {"shuffle", seed_json(options->shuffle)},
+                      {"pieces", options->pieces},
                       {"seconds", r.seconds},
                       {"resumed_documents", r.resumed_documents}},
                      fmt::format("{} documents, {} tokens, {} bytes in {} shards ({:.1f} s) to {}\n", r.documents, r.tokens,
@@ -52,6 +53,9 @@ void add_tokenize(CLI::App& parent) {
       ->check(CLI::Range(0, 100000));
   command->add_option("--shuffle", options->shuffle, "write the training documents in a random order fixed by this seed")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
+  command->add_option("--pieces", options->pieces,
+                      "cut longer training documents into pieces of at most this many tokens, each a document of its own (0: none)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
   command->add_option("--val", *validation, "text of the validation shard");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
   command->add_flag("--case-ops", options->case_ops,
@@ -87,6 +91,7 @@ void add_inspect(CLI::App& parent) {
                                                  {{"shards", r.shards},
                                                   {"tokens", r.tokens},
                                                   {"shuffle", seed_json(r.shuffle)},
+                                                  {"pieces", r.pieces},
                                                   {"problems", r.problems},
                                                   {"compared_tokens", r.compared_tokens},
                                                   {"compared_byte_counts", r.compared_byte_counts},

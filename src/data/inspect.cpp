@@ -62,7 +62,7 @@ class Inspection {
   void load_companions() {
     try {
       manifest_ = read_manifest(folder_);
-      if (manifest_) result_.shuffle = manifest_->shuffle;
+      if (manifest_) result_.shuffle = manifest_->shuffle, result_.pieces = manifest_->pieces;
     } catch (const InputError& error) {
       problem(error.what());
     }
@@ -168,6 +168,7 @@ class Inspection {
     for (const Shard& shard : shards_)
       text += fmt::format("{:<34} {:>14} tokens\n", shard.path().filename().string(), shard.tokens());
     text += fmt::format("{:<34} {:>14} tokens in {} shards\n", "total", result_.tokens, result_.shards);
+    if (result_.pieces > 0) text += fmt::format("training documents cut into pieces of at most {} tokens\n", result_.pieces);
     if (result_.shuffle) text += fmt::format("training documents shuffled with seed {}\n", *result_.shuffle);
     text += compared_;
     if (result_.sampled_tokens > 0) draw_frequencies(text);

@@ -33,6 +33,7 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
     manifest.val_bytes = json.at("val_bytes").get<uint64_t>();
     manifest.case_ops = json.at("case_ops").get<bool>();
     if (json.contains("shuffle")) manifest.shuffle = json.at("shuffle").get<uint64_t>();
+    manifest.pieces = json.value("pieces", uint64_t{0});
     for (const auto& shard : json.at("shards"))
       manifest.shards.push_back(
           {shard.at("name").get<std::string>(), shard.at("tokens").get<uint64_t>(), shard.at("sha256").get<std::string>()});
@@ -64,6 +65,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   json["val_bytes"] = manifest.val_bytes;
   json["case_ops"] = manifest.case_ops;
   if (manifest.shuffle) json["shuffle"] = *manifest.shuffle;
+  if (manifest.pieces > 0) json["pieces"] = manifest.pieces;
   json["shards"] = nlohmann::ordered_json::array();
   for (const ManifestShard& shard : manifest.shards)
     json["shards"].push_back({{"name", shard.name}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});

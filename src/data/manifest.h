@@ -26,6 +26,7 @@ struct Manifest {
   uint64_t val_documents = 0, val_bytes = 0;  // of the validation text
   bool case_ops = false;
   std::optional<uint64_t> shuffle;  // seed of the order of the training documents; nothing: the text's own order
+  uint64_t pieces = 0;              // training documents were cut into pieces of at most so many tokens; 0: they are whole
   std::vector<ManifestShard> shards;
 
   bool names(const Vocabulary& tokenizer) const {

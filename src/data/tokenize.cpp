@@ -85,7 +85,8 @@ class RecordFeed {
 
 class Encoder {
  public:
-  explicit Encoder(const DocumentEncoder& encoder) : encoder_(encoder) {}
+  // Documents of more than `longest` tokens are cut into pieces; 0: none are.
+  Encoder(const DocumentEncoder& encoder, uint64_t longest) : encoder_(encoder), longest_(longest) {}
 
   void operator()(Job& job) const {
     job.tokens.clear();
@@ -93,6 +94,7 @@ class Encoder {
     job.counted_bytes = job.text_bytes = 0;
     for (size_t i = 0; i < job.used; ++i) {
       Record& record = job.records[i];
+      const size_t first = job.bytes.size();
       job.reader->decode(record);
       job.text_bytes += record.text.size();
       try {
@@ -100,19 +102,40 @@ class Encoder {
       } catch (const InputError& error) {
         throw InputError(job.reader->place(record) + ": " + error.what());
       }
+      if (longest_ > 0 && job.ids.size() > longest_) cut(job, first);
       job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
     }
     for (const uint16_t bytes : job.bytes) job.counted_bytes += bytes;
   }
 
  private:
+  // Into the fewest pieces, whose lengths differ by one at most; each begins with BOS, which has no bytes. The document's own
+  // bytes begin at `first`.
+  void cut(Job& job, size_t first) const {
+    const std::vector<int> ids(job.ids.begin() + 1, job.ids.end());
+    const std::vector<uint16_t> bytes(job.bytes.begin() + static_cast<std::ptrdiff_t>(first) + 1, job.bytes.end());
+    const size_t pieces = (ids.size() + longest_ - 2) / (longest_ - 1);
+    job.ids.clear();
+    job.bytes.resize(first);
+    for (size_t piece = 0; piece < pieces; ++piece) {
+      const auto begin = static_cast<std::ptrdiff_t>(ids.size() * piece / pieces),
+                 end = static_cast<std::ptrdiff_t>(ids.size() * (piece + 1) / pieces);
+      job.ids.push_back(kBosId);
+      job.bytes.push_back(0);
+      job.ids.insert(job.ids.end(), ids.begin() + begin, ids.begin() + end);
+      job.bytes.insert(job.bytes.end(), bytes.begin() + begin, bytes.begin() + end);
+    }
+  }
+
   const DocumentEncoder& encoder_;
+  uint64_t longest_;
 };
 
 // Everything the tokens depend on: another key means that journalled work is of no use.
 std::string stream_key(const std::vector<std::filesystem::path>& inputs, const Tokenizer& tokenizer,
-                       const TokenizeOptions& options) {
-  std::string text = fmt::format("{} case_ops={} bytes={}", tokenizer.sha256(), options.case_ops, kBytesRule);
+                       const TokenizeOptions& options, uint64_t longest) {
+  std::string text =
+      fmt::format("{} case_ops={} bytes={} longest={}", tokenizer.sha256(), options.case_ops, kBytesRule, longest);
   for (const auto& input : inputs) {
     const InputFile file(input);
     const auto changed = std::filesystem::last_write_time(input).time_since_epoch().count();
@@ -211,6 +234,9 @@ void check(const TokenizeOptions& options) {
   if (options.inputs.empty() && !options.validation) throw InputError("no text was given to tokenize");
   if (options.shuffle && options.inputs.empty())
     throw InputError("--shuffle orders training documents, but no training text was given");
+  if (options.pieces == 1) throw InputError("--pieces 1: a piece begins with BOS, so it has at least 2 tokens");
+  if (options.pieces > 0 && options.inputs.empty())
+    throw InputError("--pieces cuts training documents, but no training text was given");
   if (options.shards < 0 || options.shards > 999999)
     throw InputError(fmt::format("{} shards were asked for; expected 1 to 999999", options.shards));
   if (options.shard_tokens < 1 || options.shard_tokens > kMaxShardTokens)
@@ -247,7 +273,7 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
   }
   for (const std::string& name : stale) std::filesystem::remove(options.out / name);
   cut_shards(sources, options.out, kind, sizes, manifest.shards);
-  if (train) manifest.shuffle = options.shuffle;
+  if (train) manifest.shuffle = options.shuffle, manifest.pieces = options.pieces;
   (train ? manifest.documents : manifest.val_documents) = state.documents;
   (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
 }
@@ -270,8 +296,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
       val_encoder(tokenizer, options.case_ops, held_out_bytes(options.case_ops));
   std::vector<std::filesystem::path> validation;
   if (options.validation) validation.push_back(*options.validation);
-  const std::string train_key = stream_key(options.inputs, tokenizer, options),
-                    val_key = stream_key(validation, tokenizer, options);
+  const std::string train_key = stream_key(options.inputs, tokenizer, options, options.pieces),
+                    val_key = stream_key(validation, tokenizer, options, 0);
 
   std::error_code error;
   std::filesystem::create_directories(options.out, error);
@@ -291,12 +317,12 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
 
   TokenizeResult result;
   const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key,
-                       const DocumentEncoder& encoder) {
+                       const Encoder& encoder) {
     if (inputs.empty()) return;
     TokenStream stream(options.out, std::string(kind), key, kind == "val");
     if (stream.resumed_documents() == 0) check_strangers(options.out, kind, earlier, stream);
     result.resumed_documents += stream.resumed_documents();
-    tokenize_kind(kind, inputs, Encoder(encoder), options, stream, manifest);
+    tokenize_kind(kind, inputs, encoder, options, stream, manifest);
     const StreamState& state = stream.state();
     result.documents += state.documents;
     result.tokens += state.tokens;
@@ -306,8 +332,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
     stream.remove();
   };
   write_file_atomic(options.out / "tokenizer.model", tokenizer.bytes());
-  run("train", options.inputs, train_key, train_encoder);
-  run("val", validation, val_key, val_encoder);
+  run("train", options.inputs, train_key, Encoder(train_encoder, options.pieces));
+  run("val", validation, val_key, Encoder(val_encoder, 0));
   result.shards = static_cast<int>((options.inputs.empty() ? 0 : list_train(options.out).size()) +
                                    (validation.empty() ? 0 : list_validation(options.out).size()));
   result.seconds = watch.seconds();

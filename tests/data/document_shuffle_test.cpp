@@ -152,6 +152,44 @@ TEST_F(DocumentShuffleTest, CaseOperatorsAndPlainTextToo) {
   EXPECT_EQ(Validation::read(folder_ / "plain").byte_counts, Validation::read(folder_ / "shuffled").byte_counts);
 }
 
+// Pieces of a document follow one another in it, differ by one token at most, and lose nothing but the BOS they gain.
+TEST_F(DocumentShuffleTest, PiecesAreTheDocumentCut) {
+  const auto whole = split(written("whole", std::nullopt));
+  const Manifest before = *read_manifest(options_.out);
+  options_.pieces = 9;
+  const auto pieces = split(written("pieces", std::nullopt));
+  ASSERT_GT(pieces.size(), whole.size());
+  size_t at = 0, cut = 0;
+  for (const auto& document : whole) {
+    std::vector<uint16_t> joined{document.front()};
+    size_t count = 0, shortest = document.size(), longest = 0;
+    for (; joined.size() < document.size(); ++at, ++count) {
+      ASSERT_LT(at, pieces.size());
+      EXPECT_EQ(pieces[at].front(), kBosId);
+      shortest = std::min(shortest, pieces[at].size());
+      longest = std::max(longest, pieces[at].size());
+      joined.insert(joined.end(), pieces[at].begin() + 1, pieces[at].end());
+    }
+    EXPECT_EQ(joined, document);
+    EXPECT_LE(longest, 9U);
+    EXPECT_LE(longest, shortest + 1);
+    cut += count > 1 ? 1 : 0;
+  }
+  EXPECT_EQ(at, pieces.size());
+  EXPECT_GT(cut, 10U);
+  const Manifest after = *read_manifest(options_.out);
+  EXPECT_EQ(after.pieces, 9U);
+  EXPECT_EQ(after.bytes, before.bytes);
+  EXPECT_EQ(after.documents, before.documents);
+  EXPECT_NE(inspect(options_.out).text.find("pieces of at most 9 tokens"), std::string::npos);
+  EXPECT_EQ(Validation::open(folder_ / "whole").read_all(), Validation::open(folder_ / "pieces").read_all());
+  const auto shuffled = split(written("shuffled", 3));  // pieces go each their own way
+  EXPECT_NE(shuffled, pieces);
+  EXPECT_EQ(sorted(shuffled), sorted(pieces));
+  options_.pieces = 1;
+  EXPECT_THROW(tokenize(options_), InputError);
+}
+
 TEST_F(DocumentShuffleTest, TheManifestSaysSo) {
   written("plain", std::nullopt);
   EXPECT_FALSE(read_manifest(options_.out)->shuffle.has_value());
