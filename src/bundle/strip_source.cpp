@@ -92,10 +92,11 @@ class Stripper {
     begins_ = false;
   }
 
-  // Follows the brackets of an assertion, or of an op's rule, to where it says what was wrong.
+  // Follows the brackets of an assertion, an op's rule or a launch to where it says what was wrong.
   void follow_assertion(char c) {
     if (depth_ < 0) return;
     depth_ += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == '(' && depth_ == 1) says_why_ = arguments_ == 0;
     if (c == ',' && depth_ == 1) says_why_ = --arguments_ <= 0;
     if (c == ')' && depth_ == 0) depth_ = -1, says_why_ = false;
   }
@@ -128,6 +129,7 @@ class Stripper {
     if (depth_ < 0 && !begins_with_directive()) {
       if (name == "FAIRWAY_ASSERT") depth_ = 0, arguments_ = 1;
       if (name == "require") depth_ = 0, arguments_ = 2;  // the condition, the op's name, then the sentence
+      if (name == "check_launch") depth_ = arguments_ = 0;
     }
     const bool raw = name == "R" || name == "LR" || name == "uR" || name == "UR" || name == "u8R";
     if (!raw || peek(length) != '"') return put(length);
@@ -172,7 +174,7 @@ class Stripper {
   bool space_ = false;  // since the last token
   bool begins_ = true;  // no token yet on this line
   bool fresh_ = true;   // nor on this line of the source
-  int depth_ = -1;      // of brackets in an assertion or rule; -1: there is none
+  int depth_ = -1;      // of brackets in one of these; -1: there is none
   int arguments_ = 0;   // before it says why
   bool says_why_ = false;
 };

@@ -46,6 +46,7 @@ TEST(StripSource, WhatAssertionsSayIsEmptied) {
             "FAIRWAY_ASSERT(f(a,\"b\"),\"\"+c);g(\"d\");\n");
   EXPECT_EQ(strip_source("require(f(a, \"b\"), name, \"no \" + c);\nrequire(a, \"d\");"),
             "require(f(a,\"b\"),name,\"\"+c);require(a,\"d\");\n");
+  EXPECT_EQ(strip_source("check_launch(\"a\");\nf(\"b\");"), "check_launch(\"\");f(\"b\");\n");
   EXPECT_EQ(strip_source("#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n"), "#define FAIRWAY_ASSERT(a, b) f(a, \"c\")\n");
 }
 
