@@ -23,7 +23,7 @@ class LensHead {
     const ParamBank& embedding = input.weights->bank(ParamId::embed_token);
     const Var table = tape.input(embedding.info.name, embedding.value);
     const auto head =
-        tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap}, {normed, table, tape.input("targets", targets_)});
+        tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap}, {normed, table, tape.input("targets", targets_), {}});
     nll_ = head.out.nll;
     logits_ = head.saved.logits;
     tape.keep(nll_);

@@ -1,5 +1,7 @@
 #include "autograd/passes.h"
 
+#include <set>
+
 #include "autograd/tape.h"
 
 namespace fairway {
@@ -21,6 +23,16 @@ void drop_gradients(Program& program, const std::function<bool(const ParamSlot&)
       call.accumulate[i] = false;
     }
   }
+}
+
+void overwrite_gradients(Program& program) {
+  std::set<int32_t> written;
+  for (Call& call : program.calls)
+    for (size_t i = 0; i < call.din.size(); ++i) {
+      const Slot* slot = program.slot_of(call.din[i]);
+      if (slot != nullptr && slot->kind == Slot::Kind::gradient && written.insert(call.din[i]).second)
+        call.accumulate[i] = false;
+    }
 }
 
 std::map<std::string, int32_t> sum_products(Program& program, const std::function<bool(const std::string&)>& wanted) {

@@ -15,6 +15,10 @@ void rebind_gradients(Recording& recording, const std::function<Tensor(const Par
 // No gradient is made for parameters that are frozen: their op then leaves out the product that would make it.
 void drop_gradients(Program& program, const std::function<bool(const ParamSlot&)>& frozen);
 
+// Gradients of parameters begin anew with each run: of the calls that add to one, the first writes it. Nobody clears them then;
+// a parameter that no call reaches has a gradient of whatever was there.
+void overwrite_gradients(Program& program);
+
 // Has every observed value X that `wanted` names multiplied by itself right after it is made, and XᵀX added to a state of the
 // session: f64 (C, C), its lower triangle. Nothing is observed any more. The states by the name of their point, which several
 // values may share.

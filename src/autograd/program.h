@@ -66,6 +66,8 @@ struct Program {
   std::vector<ObservePoint> observed;  // in the order they are made
   std::vector<int32_t> kept;           // values that stay readable after the program has run
   size_t arena_bytes = 0;
+  // The bits of a row must not depend on how many rows the program has: no kernel is chosen by their number.
+  bool rows_alike = false;
 
   const Value& value(int32_t id) const { return values[static_cast<size_t>(id)]; }
   Value& value(int32_t id) { return values[static_cast<size_t>(id)]; }

@@ -52,7 +52,7 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
     return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
   }
   const Var table = c.adapted(c.param(ParamId::embed_token), AdapterSite::head);
-  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets});
+  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets, {}});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);
   tape.keep(head.out.nll);

@@ -8,6 +8,9 @@ OpPlan SoftcapCrossEntropy::plan(const In& in) const {
   require_matrix(in.table, in.x.cols(), name, "table");
   const int64_t rows = in.x.rows(), vocab = in.table.dim(0);
   require(in.targets.spec.dtype == DType::i32 && in.targets.numel() == rows, name, "targets must be i32 (M)");
+  if (in.addition)
+    require(in.addition.rows() == rows && in.addition.cols() == vocab, name,
+            "addition must be (M, V) but is " + in.addition.spec.shape.text());
   require(cap > 0, name, "cap must be positive");
   return {.out = {like(in.x, {1}), like(in.x, {rows})},
           .saved = {like(in.x, {rows, vocab}), like(in.x, {rows})},

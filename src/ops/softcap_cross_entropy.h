@@ -1,5 +1,5 @@
-// Tied head and loss: ℓ = x·tableᵀ, z = cap·tanh(ℓ/cap), nll = logsumexp(z) − z[target], loss = mean(nll) (spec §4.9, §6.1).
-// dℓ_v = (softmax(z)_v − [v = target])·(1 − (z_v/cap)²)·dloss/M. Only loss carries a gradient, nll does not.
+// Tied head and loss: ℓ = x·tableᵀ + addition, z = cap·tanh(ℓ/cap), nll = logsumexp(z) − z[target], loss = mean(nll) (spec
+// §4.9, §6.1). dℓ_v = (softmax(z)_v − [v = target])·(1 − (z_v/cap)²)·dloss/M. Only loss carries a gradient, nll does not.
 #pragma once
 
 #include "ops/op.h"
@@ -14,9 +14,10 @@ struct SoftcapCrossEntropy {
       true;  // false: nobody but its own backward reads saved.logits, whose content is then the backend's business
   template <class T>
   struct InOf {
-    T x;        // (M, D)
-    T table;    // (V, D)
-    T targets;  // i32 (M)
+    T x;         // (M, D)
+    T table;     // (V, D)
+    T targets;   // i32 (M)
+    T addition;  // (M, V) optional; its gradient is dℓ
   };
   template <class T>
   struct OutOf {
@@ -31,7 +32,8 @@ struct SoftcapCrossEntropy {
   using In = InOf<Tensor>;
   using Out = OutOf<Tensor>;
   using Saved = SavedOf<Tensor>;
-  static constexpr InOf<Arg> kIn{.x = arg::activation, .table = arg::matrix, .targets = arg::index};
+  static constexpr InOf<Arg> kIn{
+      .x = arg::activation, .table = arg::matrix, .targets = arg::index, .addition = arg::activation.optional().unread()};
   static constexpr OutOf<Arg> kOut{.loss = arg::statistic, .nll = arg::statistic.constant()};
   static constexpr SavedOf<Arg> kSaved{.logits = arg::activation, .lse = arg::statistic};
   OpPlan plan(const In&) const;  // backward workspace: dℓ (M, V)

@@ -27,7 +27,7 @@ struct Distribution {
 // it is given. The digest does not depend on the target.
 TargetScore finish(const Distribution& distribution, double nll, int32_t target, std::vector<float>* copy = nullptr);
 
-// 64-bit hash of the f32 bit patterns. Any change of one value changes it; values elsewhere change it but for chance.
+// base/row_digest.h of the values; where nothing tilts, ops/distribution_digest.h makes the same of a program's rows.
 uint64_t digest_of(std::span<const float> log_probabilities);
 
 }  // namespace fairway

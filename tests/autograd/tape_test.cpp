@@ -171,6 +171,21 @@ TEST_F(TapeTest, ARecordingRunsOverWhateverItIsBoundTo) {
   EXPECT_THAT(elsewhere, ElementsAre(1, 10, 100)) << "a frozen parameter got a gradient";
 }
 
+// x is read by two calls: with the pass a run begins anew, without it the caller's numbers are added to.
+TEST_F(TapeTest, GradientsMayBeginAnewWithEachRun) {
+  const Var sum = tape_.one(Add{}, {tape_.one(RmsNorm{}, {x()}), x()});
+  Recording recording = std::move(tape_).finish(sum, gradient());
+  run(recording);
+  const std::vector<float> once = dx_;
+  run(recording);
+  EXPECT_NE(dx_, once);
+  overwrite_gradients(recording.program);
+  for (int i = 0; i < 2; ++i) {
+    run(recording);
+    EXPECT_EQ(dx_, once);
+  }
+}
+
 TEST_F(TapeTest, StateIsZeroAtFirstThenWhatTheLastRunLeft) {
   const Var total = tape_.state("total", {{1, 3}, DType::f32});
   tape_.call(AccumulateScaled{}, {total, tape_.input("x", view(x_)), Var{}});
@@ -225,7 +240,10 @@ TEST_F(TapeTest, WrongShapesAreRefusedByTheOp) {
               }),
               HasSubstr("[attention] "));
   EXPECT_THAT(refusal([&] { tape_.one(NewtonSchulz{}, {x()}); }), HasSubstr("[newton_schulz] "));
-  EXPECT_THAT(refusal([&] { tape_.one(SoftcapCrossEntropy{}, {x(), small, token}); }), HasSubstr("[softcap_cross_entropy] "));
+  EXPECT_THAT(refusal([&] {
+                tape_.one(SoftcapCrossEntropy{}, {x(), small, token, {}});
+              }),
+              HasSubstr("[softcap_cross_entropy] "));
 }
 
 }  // namespace

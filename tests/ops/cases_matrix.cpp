@@ -131,6 +131,41 @@ std::vector<OpCase<ProjectResidual>> cases(const ProjectResidual&) {
   return list;
 }
 
+std::vector<OpCase<LowRankAdd>> cases(const LowRankAdd&) {
+  std::vector<OpCase<LowRankAdd>> list;
+  const auto add = [&](int64_t documents, int64_t length, const Product& p, int64_t rank) {
+    const int64_t rows = documents * length;
+    const Slot base = uniform({rows, p.outputs}), x = uniform({rows, p.inner}), a = uniform({documents, rank, p.inner}),
+               b = uniform({documents, p.outputs, rank}), gain = uniform({p.outputs}, 0.5, 1.5);
+    list.push_back({{.scale = 1.8}, {base, x, a, b, gain}});
+    list.push_back({{.scale = 0.5}, {base, x, a, b, absent()}});
+    list.push_back({{}, {absent(), x, a, b, absent()}});
+    list.push_back({{.scale = 1.8}, {absent(), x, a, b, gain}});
+  };
+  for (const Product& p : product_sweep()) add(1, p.rows, p, 3);
+  for (const int64_t documents : {2, 3, 8}) add(documents, 5, {0, 17, 16}, 4);
+  add(4, 33, {0, 64, 65}, 16);
+  for (const int64_t rank : kSizes) add(2, 7, {0, 13, 31}, rank);
+  return list;
+}
+
+std::vector<OpCase<PickRows>> cases(const PickRows&) {
+  std::vector<OpCase<PickRows>> list;  // starts of segments ascend, repeat and leave rows out
+  for (const int64_t width : kSizes)
+    for (const double segment : {1.0, 3.0}) list.push_back({{}, {segments(23, segment), uniform({23, width})}});
+  list.push_back({{}, {segments(9, 2), uniform({200, 16})}});
+  list.push_back({{}, {segments(1, 1), uniform({1, 8})}});
+  return list;
+}
+
+std::vector<OpCase<DistributionDigest>> cases(const DistributionDigest&) {
+  std::vector<OpCase<DistributionDigest>> list;
+  for (const int64_t rows : {1, 3, 33})
+    for (const int64_t vocab : {1, 2, 7, 8, 9, 61, 1024, 5003})
+      list.push_back({{.cap = 15}, {uniform({rows, vocab}, -9, 9), uniform({rows}, 8, 12)}});
+  return list;
+}
+
 std::vector<OpCase<Mlp>> cases(const Mlp&) {
   std::vector<OpCase<Mlp>> list;
   for (const Product& p : product_sweep()) {
@@ -146,8 +181,10 @@ std::vector<OpCase<SoftcapCrossEntropy>> cases(const SoftcapCrossEntropy&) {
   std::vector<OpCase<SoftcapCrossEntropy>> list;
   for (const Product& p : product_sweep())
     if (p.outputs > 1)  // one token in the vocabulary: the loss is zero
-      list.push_back({{.cap = 30}, {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), indices(p.rows, p.outputs)}});
-  list.push_back({{.cap = 3}, {uniform({7, 16}), uniform({33, 16}, -2, 2), indices(7, 33)}});  // far into the softcap
+      for (const Slot& addition : {absent(), uniform({p.rows, p.outputs})})
+        list.push_back(
+            {{.cap = 30}, {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), indices(p.rows, p.outputs), addition}});
+  list.push_back({{.cap = 3}, {uniform({7, 16}), uniform({33, 16}, -2, 2), indices(7, 33), absent()}});  // far into the softcap
   return list;
 }
 

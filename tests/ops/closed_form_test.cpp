@@ -114,14 +114,14 @@ TEST(Mlp, SquaresWithHalfTheSlopeBelowZero) {
 
 TEST(SoftcapCrossEntropy, UniformLogitsCostTheLogOfTheVocabulary) {
   const Guarded x = doubles({2, 1}, {0, 0}), table = doubles({8, 1}, std::vector<double>(8, 1.0)), targets = integers({0, 7});
-  const auto out = call(SoftcapCrossEntropy{}, {x.tensor(), table.tensor(), targets.tensor()});
+  const auto out = call(SoftcapCrossEntropy{}, {x.tensor(), table.tensor(), targets.tensor(), {}});
   EXPECT_THAT(out[0], ElementsAre(DoubleNear(std::log(8), 1e-15)));
   EXPECT_THAT(out[1], ElementsAre(DoubleNear(std::log(8), 1e-15), DoubleNear(std::log(8), 1e-15)));
 }
 
 TEST(SoftcapCrossEntropy, CapBoundsTheLoss) {
   const Guarded x = doubles({1, 1}, {1}), table = doubles({2, 1}, {1e6, -1e6}), targets = integers({1});
-  const auto out = call(SoftcapCrossEntropy{.cap = 30}, {x.tensor(), table.tensor(), targets.tensor()});
+  const auto out = call(SoftcapCrossEntropy{.cap = 30}, {x.tensor(), table.tensor(), targets.tensor(), {}});
   EXPECT_THAT(out[0], ElementsAre(DoubleNear(60, 1e-12)));
 }
 

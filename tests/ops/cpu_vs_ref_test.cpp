@@ -115,6 +115,14 @@ TEST(CpuVsRefLarge, Tables) {
                                {.nmse = 1e-10}});  // the gradient of the scale is one number that nearly cancels
 }
 
+TEST(CpuVsRefLarge, Documents) {
+  check_large<LowRankAdd>(
+      {{.scale = 1.8},
+       {rows(), rows(), uniform({4, 20, kWidth}, -0.2, 0.2), uniform({4, kWidth, 20}, -0.2, 0.2), uniform({kWidth})}});
+  check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
+  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12)}});
+}
+
 TEST(CpuVsRefLarge, Updates) {
   const int64_t count = 70001;
   const Slot flat = uniform({count});

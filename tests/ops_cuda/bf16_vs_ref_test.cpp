@@ -237,6 +237,7 @@ void check_naive() {
 TEST(NaiveBf16, IsNearTheTruth) {
   check_naive<QkvProject>();
   check_naive<ProjectResidual>();
+  check_naive<LowRankAdd>();
   check_naive<ProjectedEmbed>();
   check_naive<Attention>();
 }
@@ -255,6 +256,8 @@ TEST(CudaBf16, Attention) { check_every_case<Attention>(); }
 TEST(CudaBf16, GateLogits) { check_every_case<GateLogits>(); }
 TEST(CudaBf16, HeadOutput) { check_every_case<HeadOutput>(); }
 TEST(CudaBf16, ProjectResidual) { check_every_case<ProjectResidual>(); }
+TEST(CudaBf16, LowRankAdd) { check_every_case<LowRankAdd>(); }
+TEST(CudaBf16, PickRows) { check_every_case<PickRows>(); }
 TEST(CudaBf16, Skip) { check_every_case<Skip>(); }
 TEST(CudaBf16, LaneMix) { check_every_case<LaneMix>(); }
 TEST(CudaBf16, LaneMerge) { check_every_case<LaneMerge>(); }
@@ -313,11 +316,17 @@ TEST(CudaBf16Published, DocumentsOfEveryLength) {
 TEST(CudaBf16Published, Products) {
   check_published<QkvProject>({{}, {rows(), uniform({512, 512}), uniform({256, 512}), uniform({256, 512})}});
   check_published<ProjectResidual>({{}, {rows(), rows(), uniform({512, 512}, -0.1, 0.1), uniform({512})}});
-  check_published<SoftcapCrossEntropy>({{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024)}});
+  const Slot down = uniform({2, 80, kWidth}, -0.1, 0.1), up = uniform({2, kWidth, 80}, -0.1, 0.1);
+  check_published<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, uniform({kWidth})}});
+  check_published<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), uniform({kRows, 1024})}});
   const Slot many = uniform({1100, kWidth}), table = uniform({1024, kWidth}, -0.2, 0.2);
-  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {rows(), table, indices(kRows, 1024)}});
-  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024)}});
-  check_published<SoftcapCrossEntropy>({{.cap = 5, .logits_wanted = false}, {many, table, indices(1100, 1024)}});
+  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {rows(), table, indices(kRows, 1024), absent()}});
+  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024), absent()}});
+  check_published<SoftcapCrossEntropy>({{.cap = 5, .logits_wanted = false}, {many, table, indices(1100, 1024), absent()}});
   check_published<Embed>({{}, {indices(1400, 3), uniform({3, 512})}});
   check_published<Embed>({{}, {indices(5000, 1024), uniform({1024, 512})}});
 }

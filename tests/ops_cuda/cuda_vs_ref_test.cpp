@@ -110,6 +110,13 @@ TEST(CudaVsRefLarge, Tables) {
                                {.nmse = 1e-10}});
 }
 
+TEST(CudaVsRefLarge, Documents) {
+  const Slot down = uniform({4, 16, kWidth}, -0.2, 0.2), up = uniform({4, kWidth, 16}, -0.2, 0.2);
+  check_large<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, uniform({kWidth})}});
+  check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
+  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12)}});
+}
+
 TEST(CudaVsRefLarge, NewtonSchulz) {
   for (const char* set : {"ns5", "turbo4"})
     for (const Shape& bank : {Shape{2, 150, 170}, Shape{2, 270, 140}})

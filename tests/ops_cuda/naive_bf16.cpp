@@ -77,6 +77,33 @@ NaiveResults naive_bf16(const ProjectResidual&, const std::vector<Naive>& in, co
           {x.rows > 0 ? g : Naive{}, times(gs, weight), transposed_times(gs, h), scale_gradient(g, product, scale)}};
 }
 
+NaiveResults naive_bf16(const LowRankAdd& op, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
+  const auto [base, x, a, b, gain] = by_name<LowRankAdd::InOf>(in);
+  const Naive g = by_name<LowRankAdd::OutOf>(dout).y, scale{1, 1, {op.scale}};
+  const int64_t documents = a.rows / b.cols;
+  Naive y = zeros(0, b.rows / documents), up = y, dx = zeros(0, x.cols), da = zeros(0, a.cols), db = zeros(0, b.cols);
+  const auto append = [](Naive& to, const Naive& rows) {
+    to.rows += rows.rows;
+    to.at.insert(to.at.end(), rows.at.begin(), rows.at.end());
+  };
+  for (int64_t d = 0; d < documents; ++d) {
+    const auto part = [&](const Naive& all) {
+      const int64_t rows = all.rows / documents;
+      return made(rows, all.cols, [&](int64_t i, int64_t j) { return at(all, d * rows + i, j); });
+    };
+    const Naive own = part(x), down = part(a), factor = part(b), go = part(g);
+    const Naive low = scaled(times_transposed(own, down), scale), product = times_transposed(low, factor);
+    const Naive gs = gain.rows > 0 ? scaled(go, gain) : go, dlow = scaled(times(gs, factor), scale);
+    append(up, product);
+    append(dx, times(dlow, down));
+    append(da, transposed_times(dlow, own));
+    append(db, transposed_times(gs, low));
+  }
+  y = gain.rows > 0 ? scaled(up, gain) : up;
+  return {{base.rows > 0 ? plus(base, y) : y},
+          {base.rows > 0 ? g : Naive{}, dx, da, db, gain.rows > 0 ? scale_gradient(g, up, gain) : Naive{}}};
+}
+
 NaiveResults naive_bf16(const ProjectedEmbed& op, const std::vector<Naive>& in, const std::vector<Naive>& dout) {
   const auto arguments = by_name<ProjectedEmbed::InOf>(in);
   const Naive &tokens = arguments.tokens, &table = arguments.table, &proj = arguments.proj, &scale = arguments.scale;

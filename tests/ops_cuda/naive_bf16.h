@@ -21,6 +21,7 @@ struct NaiveResults {
 
 NaiveResults naive_bf16(const QkvProject&, const std::vector<Naive>& in, const std::vector<Naive>& dout);
 NaiveResults naive_bf16(const ProjectResidual&, const std::vector<Naive>& in, const std::vector<Naive>& dout);
+NaiveResults naive_bf16(const LowRankAdd&, const std::vector<Naive>& in, const std::vector<Naive>& dout);
 NaiveResults naive_bf16(const ProjectedEmbed&, const std::vector<Naive>& in, const std::vector<Naive>& dout);
 NaiveResults naive_bf16(const Attention&, const std::vector<Naive>& in, const std::vector<Naive>& dout);
 

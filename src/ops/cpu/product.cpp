@@ -83,7 +83,7 @@ void scaled_weight_gradients(Queue& queue, const ScaledWeight& args) {
 
 Epilogue residual_epilogue(const Tensor& x, const Tensor& scale, int64_t columns) {
   return {.kind = EpilogueKind::scale_residual,
-          .scale = scale.as<float>(),
+          .scale = scale ? scale.as<float>() : nullptr,
           .other = x ? x.as<float>() : nullptr,
           .ld_other = columns};
 }

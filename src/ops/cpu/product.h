@@ -16,7 +16,7 @@ GemmArgs times_weight(const Tensor& g, const float* weight, const Tensor& dx);
 // dW = gᵀ·x with g (M, N), x (M, K); dW (N, K).
 GemmArgs weight_gradient(const Tensor& g, const Tensor& x, float* gradient, bool accumulate);
 
-// y = x + scale⊙(the product); x may be absent.
+// y = x + scale⊙(the product); either may be absent.
 Epilogue residual_epilogue(const Tensor& x, const Tensor& scale, int64_t columns);
 
 // dx = g, or dx += g.

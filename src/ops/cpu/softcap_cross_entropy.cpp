@@ -18,7 +18,9 @@ void check_targets(const SoftcapCrossEntropy::In& in) {
 void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& call) {
   check_targets(call.in);
   const int64_t rows = call.in.x.rows(), vocab = call.in.table.dim(0);
-  product(*call.queue, times_transposed(call.in.x, call.in.table, call.saved.logits));
+  GemmArgs head = times_transposed(call.in.x, call.in.table, call.saved.logits);
+  if (call.in.addition) head.epilogue = residual_epilogue(call.in.addition, {}, vocab);
+  product(*call.queue, head);
   const LossKernels& loss = kernels().loss;
   float *logits = call.saved.logits.as<float>(), *lse = call.saved.lse.as<float>(), *nll = call.out.nll.as<float>();
   const int32_t* targets = call.in.targets.as<int32_t>();
@@ -50,6 +52,7 @@ void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>
           z + m * vocab, grad + m * vocab,
           {.count = vocab, .target = targets[m], .cap = static_cast<float>(op.cap), .lse = lse[m], .factor = factor});
   });
+  if (call.din.addition) pass_gradient(*call.queue, dlogits, call.din.addition);
   if (call.din.x) product(*call.queue, times_weight(dlogits, call.in.table.as<float>(), call.din.x));
   if (call.din.table)
     product(*call.queue, weight_gradient(dlogits, call.in.x, call.din.table.as<float>(), call.din.table.accumulate));

@@ -135,11 +135,13 @@ FusedHeads::~FusedHeads() {
   if (state_->handle != nullptr) fe::detail::destroy_handle(state_->handle);
 }
 
-// Whole sequences of bf16 heads whose size and place the kernels take; short ones are not worth a graph.
+// Whole sequences of bf16 heads whose size and place the kernels take; short ones are not worth a graph. It may choose a kernel
+// by the number of sequences.
 bool FusedHeads::suits(Scratch& scratch, const Attention& op, const Attention::In& in) {
   const int64_t size = in.q.cols() / op.heads;
-  return in.q.spec.dtype == DType::bf16 && !in.segment_start && size % 8 == 0 && size <= 128 && op.row_length >= 128 &&
-         aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v) && state_->open(scratch.stream());
+  return !scratch.context().rows_alike() && in.q.spec.dtype == DType::bf16 && !in.segment_start && size % 8 == 0 &&
+         size <= 128 && op.row_length >= 128 && aligned_rows(in.q) && aligned_rows(in.k) && aligned_rows(in.v) &&
+         state_->open(scratch.stream());
 }
 
 void FusedHeads::forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {

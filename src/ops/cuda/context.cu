@@ -72,6 +72,11 @@ Context::~Context() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
+void Context::keep_rows_alike(bool on) {
+  rows_alike_ = on;
+  gemms_->keep_rows_alike(on);
+}
+
 std::byte* Context::device_scratch(size_t bytes) {
   bytes = (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
   if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) {

@@ -47,6 +47,10 @@ class Context final : public StreamQueue {
   int capability() const { return capability_; }  // 90: sm_90
   Gemms& gemms() { return *gemms_; }
   FusedHeads& fused_heads() { return *fused_heads_; }
+  // Whether the bits of a row must not depend on how many rows there are (Program::rows_alike): kernels that are chosen by
+  // their number, or by a library, are then those of any number.
+  bool rows_alike() const { return rows_alike_; }
+  void keep_rows_alike(bool on);
   void wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
   // Memory of the running op, all of it free again when the op returns: calls on one stream follow each other. Chunks are kept
@@ -56,6 +60,7 @@ class Context final : public StreamQueue {
 
  private:
   int processors_ = 0, capability_ = 0;
+  bool rows_alike_ = false;
   std::vector<Buffer> chunks_;
   size_t used_ = 0;
   std::unique_ptr<Gemms> gemms_;

@@ -41,6 +41,7 @@ class DeviceProgram {
   DeviceProgram& operator=(const DeviceProgram&) = delete;
 
   const std::vector<BoundCall>& calls() const { return calls_; }
+  bool rows_alike() const { return lowered_.program.rows_alike; }
   Tensor tensor(int32_t value) const;                           // on the device
   void refresh_weights();                                       // bf16 copies of the parameters it reads
   void clear(const Program& recorded, Context& context) const;  // values that were recorded as apart

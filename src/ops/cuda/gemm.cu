@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;  // split-K sums of the weight gradients
 constexpr int64_t kUsualBatch = 16;                   // for which algorithms of any batch are chosen: a bank, or most of one
+constexpr int64_t kUsualRows = 98304;                 // and those of any number of rows: a training step's
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw WorkError(std::string(what) + " failed: " + cublasLtGetStatusString(status));
@@ -58,7 +59,7 @@ int64_t dense(int64_t given, int64_t natural) { return given > 0 ? given : natur
 // cuBLASLt thinks in columns: the row-major D (m, n) is its (n, m), so B comes first.
 struct Gemms::Plan {
   cublasLtMatmulDesc_t operation = nullptr;
-  MatrixLayout first, second, result;
+  MatrixLayout first, second, addend, result;
   cublasLtMatmulAlgo_t algorithm{};
 
   explicit Plan(const Product& p)
@@ -66,6 +67,7 @@ struct Gemms::Plan {
               dense(p.ldb, p.layout == ProductLayout::nt ? p.k : p.n), p.batch, p.stride_b),
         second(p.in, p.layout == ProductLayout::tn ? p.m : p.k, p.layout == ProductLayout::tn ? p.k : p.m,
                dense(p.lda, p.layout == ProductLayout::tn ? p.m : p.k), p.batch, p.stride_a),
+        addend(p.out, p.n, p.m, dense(p.ldc, dense(p.ldd, p.n)), p.batch, p.ldc > 0 ? p.stride_c : p.stride_d),
         result(p.out, p.n, p.m, dense(p.ldd, p.n), p.batch, p.stride_d) {
     check(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     const cublasOperation_t of_first = p.layout == ProductLayout::nt ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -86,6 +88,7 @@ Gemms::~Gemms() {
 
 const Gemms::Plan& Gemms::plan_for(const Product& p) {
   const int alignment = common_alignment(p);
+  const bool any_rows = rows_alike_ && p.layout != ProductLayout::tn && p.batch == 1;
   const Key key{static_cast<int64_t>(p.layout),
                 p.m,
                 p.n,
@@ -97,20 +100,21 @@ const Gemms::Plan& Gemms::plan_for(const Product& p) {
                 alignment,
                 p.lda,
                 p.ldb,
+                p.ldc,
                 p.ldd,
                 p.stride_a,
                 p.stride_b,
+                p.stride_c,
                 p.stride_d,
-                p.any_batch ? 1 : 0};
+                p.any_batch ? 1 : 0,
+                any_rows ? 1 : 0};
   auto& plan = plans_[key];
   if (plan) return *plan;
   auto made = std::make_unique<Plan>(p);
-  Product usual = p;
-  usual.batch = kUsualBatch;
-  const bool chosen = p.any_batch && choose(usual, alignment, made->algorithm) && fits(*made);
-  if (p.any_batch && !chosen)
+  const bool for_any = p.any_batch || any_rows, chosen = for_any && chosen_for_any(p, alignment, any_rows, *made);
+  if (for_any && !chosen)
     std::fprintf(stderr,
-                 "cuBLASLt has no algorithm of %lld x %lld x %lld for any batch: bits may depend on the number of ranks\n",
+                 "cuBLASLt has no algorithm of %lld x %lld x %lld for any batch or rows: bits may depend on their number\n",
                  static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k));
   Product alone = p;
   alone.any_batch = false;  // better another algorithm than none
@@ -120,6 +124,15 @@ const Gemms::Plan& Gemms::plan_for(const Product& p) {
   }
   plan = std::move(made);
   return *plan;
+}
+
+// The algorithm of a usual batch, or of usually many rows, if it does this one too.
+bool Gemms::chosen_for_any(const Product& p, int alignment, bool any_rows, Plan& plan) const {
+  Product usual = p;
+  usual.any_batch = true;
+  if (p.any_batch) usual.batch = kUsualBatch;
+  if (any_rows) usual.m = kUsualRows;
+  return choose(usual, alignment, plan.algorithm) && fits(plan);
 }
 
 bool Gemms::choose(const Product& p, int alignment, cublasLtMatmulAlgo_t& algorithm) const {
@@ -139,7 +152,7 @@ bool Gemms::choose(const Product& p, int alignment, cublasLtMatmulAlgo_t& algori
   std::array<cublasLtMatmulHeuristicResult_t, 8> found{};
   int count = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.first.handle, plan.second.handle, plan.result.handle,
+      cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.first.handle, plan.second.handle, plan.addend.handle,
                                      plan.result.handle, preference, wanted + 1, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
   algorithm = found[static_cast<size_t>(wanted < count ? wanted : 0)].algo;
@@ -149,7 +162,7 @@ bool Gemms::choose(const Product& p, int alignment, cublasLtMatmulAlgo_t& algori
 bool Gemms::fits(const Plan& plan) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle_, plan.operation, plan.first.handle, plan.second.handle,
-                                                        plan.result.handle, plan.result.handle, &plan.algorithm, &result);
+                                                        plan.addend.handle, plan.result.handle, &plan.algorithm, &result);
   return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kWorkspaceBytes;
 }
 
@@ -158,7 +171,7 @@ void Gemms::run(const Product& p, cudaStream_t stream) {
   const Plan& plan = plan_for(p);
   const void* c = p.beta != 0 ? p.c : p.d;
   check(cublasLtMatmul(handle_, plan.operation, &p.alpha, p.b, plan.first.handle, p.a, plan.second.handle, &p.beta, c,
-                       plan.result.handle, p.d, plan.result.handle, &plan.algorithm, workspace_.data(), workspace_.bytes(),
+                       plan.addend.handle, p.d, plan.result.handle, &plan.algorithm, workspace_.data(), workspace_.bytes(),
                        stream),
         "cublasLtMatmul");
 }

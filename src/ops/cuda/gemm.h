@@ -21,8 +21,8 @@ struct Product {
   const void* c = nullptr;  // read when beta is not 0
   void* d = nullptr;
   float alpha = 1, beta = 0;
-  int64_t batch = 1, stride_a = 0, stride_b = 0, stride_d = 0;  // elements between the matrices of a batch; c as d
-  int64_t lda = 0, ldb = 0, ldd = 0;                            // elements between rows; 0: dense
+  int64_t batch = 1, stride_a = 0, stride_b = 0, stride_c = 0, stride_d = 0;  // elements between the matrices of a batch
+  int64_t lda = 0, ldb = 0, ldc = 0, ldd = 0;                                 // elements between rows; 0: dense, C as D
   bool any_batch = false;  // the bits of a matrix must not depend on how many stand beside it: ranks share banks
 };
 
@@ -33,14 +33,18 @@ class Gemms {
   Gemms(const Gemms&) = delete;
   Gemms& operator=(const Gemms&) = delete;
   void run(const Product& product, cudaStream_t stream);
+  // From now on the bits of a row must not depend on how many rows there are: algorithms are those of usual numbers of them.
+  void keep_rows_alike(bool on) { rows_alike_ = on; }
 
  private:
   struct Plan;
-  using Key = std::array<int64_t, 16>;
+  using Key = std::array<int64_t, 19>;
   const Plan& plan_for(const Product& product);
   bool choose(const Product& product, int alignment, cublasLtMatmulAlgo_t& algorithm) const;
   bool fits(const Plan& plan) const;
+  bool chosen_for_any(const Product& product, int alignment, bool any_rows, Plan& plan) const;
   cublasLtHandle_t handle_ = nullptr;
+  bool rows_alike_ = false;
   Buffer workspace_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
 };

@@ -140,11 +140,12 @@ class SideBySide {
   SideBySide(Program& program, std::map<int32_t, int64_t>& pitches) : program_(program), pitches_(pitches) {
     std::set<int32_t> mixed;
     for (const Call& call : program.calls)
-      if (is<ValueMix>(call)) mixed.insert(by_name<ValueMix::InOf>(call.in).v);
+      if (is<ValueMix>(call)) mixed.insert(by_name<ValueMix::InOf>(call.backward ? call.din : call.in).v);
     for (size_t i = 0, count = program.calls.size(); i < count; ++i) {
       const Call& call = program.calls[i];
-      if (!is<QkvProject>(call) || mixed.contains(by_name<QkvProject::OutOf>(call.out).v)) continue;
-      join(call.backward ? call.dout : call.out);
+      if (!is<QkvProject>(call)) continue;
+      const std::vector<int32_t>& parts = call.backward ? call.dout : call.out;
+      if (!mixed.contains(by_name<QkvProject::OutOf>(parts).v)) join(parts);
     }
   }
 

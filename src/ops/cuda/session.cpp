@@ -44,8 +44,13 @@ DeviceProgram& DeviceSession::program_on_device() {
   return *device_;
 }
 
-void DeviceSession::run_eagerly(DeviceProgram& on_device) {
+void DeviceSession::begin(DeviceProgram& on_device) {
+  shop_->context.keep_rows_alike(on_device.rows_alike());
   on_device.refresh_weights();
+}
+
+void DeviceSession::run_eagerly(DeviceProgram& on_device) {
+  begin(on_device);
   for (const BoundCall& call : on_device.calls()) shop_->run_call(call);
 }
 
@@ -66,7 +71,7 @@ void DeviceSession::run() {
 
 void DeviceSession::run_told(const std::function<void(size_t call)>& after) {
   DeviceProgram& on_device = program_on_device();
-  on_device.refresh_weights();
+  begin(on_device);
   for (size_t i = 0; i < on_device.calls().size(); ++i) {
     shop_->run_call(on_device.calls()[i]);
     after(i);
@@ -79,7 +84,7 @@ void DeviceSession::run_timed(std::vector<double>& seconds) {
   seconds.resize(on_device.calls().size());
   std::vector<cudaEvent_t> marks(on_device.calls().size() + 1);
   for (cudaEvent_t& mark : marks) check(cudaEventCreate(&mark), "cudaEventCreate");
-  on_device.refresh_weights();
+  begin(on_device);
   for (size_t i = 0; i < on_device.calls().size(); ++i) {
     check(cudaEventRecord(marks[i], stream), "cudaEventRecord");
     shop_->run_call(on_device.calls()[i]);

@@ -57,6 +57,7 @@ class DeviceSession final : public Session {
     Tensor all;
   };
   DeviceProgram& program_on_device();  // made when it is first needed: the host fills its memory before that
+  void begin(DeviceProgram& program);  // what a run does before its calls
   void run_eagerly(DeviceProgram& program);
   Tensor landing_of(int32_t value);
 

@@ -103,7 +103,7 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
     fused_head_forward(scratch, op, f);
   } else {
     const Tensor logits = f.saved.logits ? f.saved.logits : scratch_tensor(scratch, {h.rows, h.vocab}, f.in.x.spec.dtype);
-    multiply(scratch, ProductLayout::nt, f.in.x, f.in.table, logits);
+    project_into(scratch, f.in.addition, f.in.x, f.in.table, logits);
     with_type(f.in.x, vectors(f, h.vocab), [&]<class T, int V>() {
       head_forward<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
           h, pointer<T>(logits), pointer<int32_t>(f.in.targets), sink<float>(f.saved.lse), sink<float>(f.out.nll));
@@ -120,12 +120,14 @@ void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>
   if (suits_fused_head(scratch.context(), op, b.in)) return fused_head_backward(scratch, b);
   Tensor dlogits = b.saved.logits;  // in their place where nobody else reads them
   if (op.logits_wanted) dlogits.data = b.workspace.data;
+  if (b.din.addition && !b.din.addition.accumulate) dlogits = b.din.addition;
   with_type(b.in.x, vectors(b, h.vocab), [&]<class T, int V>() {
     logit_gradients<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
         h, source<T>(b.saved.logits), pointer<int32_t>(b.in.targets), source<float>(b.saved.lse), source<float>(b.dout.loss),
         sink<T>(dlogits));
   });
   check_launch("softcap_cross_entropy'");
+  pass_through(scratch, dlogits, b.din.addition);
   multiply(scratch, ProductLayout::nn, dlogits, b.in.table, b.din.x);
   multiply(scratch, ProductLayout::tn, dlogits, b.in.x, b.din.table);
 }

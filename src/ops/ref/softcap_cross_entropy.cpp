@@ -1,5 +1,5 @@
-// z = cap·tanh(x·tableᵀ/cap), nll = logsumexp(z) − z[target], loss = mean(nll) (spec §4.9). Backward (spec §6.1):
-// dℓ_v = (softmax(z)_v − [v = target])·(1 − (z_v/cap)²)·dloss/M, dx = dℓ·table, dtable = dℓᵀ·x.
+// z = cap·tanh((x·tableᵀ + addition)/cap), nll = logsumexp(z) − z[target], loss = mean(nll) (spec §4.9). Backward (spec §6.1):
+// dℓ_v = (softmax(z)_v − [v = target])·(1 − (z_v/cap)²)·dloss/M, dx = dℓ·table, dtable = dℓᵀ·x, daddition = dℓ.
 #include <cmath>
 #include <limits>
 
@@ -32,14 +32,15 @@ void logit_gradients(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossE
 
 void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& f) {
   with_dtype(f.in.x, [&]<class T>() {
-    const Values<T> x(f.in.x), table(f.in.table), z(f.saved.logits);
+    const Values<T> x(f.in.x), table(f.in.table), addition(f.in.addition), z(f.saved.logits);
     const Target<T> logits(f.saved.logits), lse(f.saved.lse), loss(f.out.loss), nll(f.out.nll);
     const int64_t rows = f.in.x.rows(), width = f.in.x.cols(), vocab = f.in.table.dim(0);
     double total = 0;
     for (int64_t m = 0; m < rows; ++m) {
       double highest = -std::numeric_limits<double>::infinity();
       for (int64_t v = 0; v < vocab; ++v) {
-        const double logit = sum(width, [&](int64_t i) { return x[m * width + i] * table[v * width + i]; });
+        const double logit =
+            sum(width, [&](int64_t i) { return x[m * width + i] * table[v * width + i]; }) + addition[m * vocab + v];
         logits.put(m * vocab + v, op.cap * std::tanh(logit / op.cap));
         highest = std::max(highest, z[m * vocab + v]);
       }
@@ -56,11 +57,12 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
 void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>& b) {
   with_dtype(b.in.x, [&]<class T>() {
     const Values<T> x(b.in.x), table(b.in.table);
-    const Target<T> dx(b.din.x), dtable(b.din.table);
+    const Target<T> dx(b.din.x), dtable(b.din.table), daddition(b.din.addition);
     const int64_t rows = b.in.x.rows(), width = b.in.x.cols(), vocab = b.in.table.dim(0);
     FAIRWAY_ASSERT(b.workspace.spec.bytes() >= static_cast<size_t>(rows * vocab) * sizeof(T), "the workspace is too small");
     T* dlogits = reinterpret_cast<T*>(b.workspace.data);
     logit_gradients(op, b, dlogits);
+    for (int64_t i = 0; i < rows * vocab; ++i) daddition.put(i, static_cast<double>(dlogits[i]));
     for (int64_t m = 0; m < rows && dx; ++m)
       for (int64_t i = 0; i < width; ++i)
         dx.put(m * width + i, sum(vocab, [&](int64_t v) { return dlogits[m * vocab + v] * table[v * width + i]; }));
