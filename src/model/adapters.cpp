@@ -27,21 +27,24 @@ bool has(const LoraSites& sites, AdapterSite site) {
   return false;
 }
 
-std::vector<ParamInfo> adapter_table(const ModelRecipe& model, const LoraSites& sites, bool looped, int64_t rank) {
+std::vector<ParamInfo> adapter_table(const ModelRecipe& model, const AdapterShape& shape, bool looped) {
   const auto passes = static_cast<int64_t>(layer_order(model, looped).layers.size());
-  const int64_t width = model.dim, kv = model.kv_dim();
+  const int64_t width = model.dim, kv = model.kv_dim(), documents = shape.documents, rank = shape.rank;
   std::vector<ParamInfo> table;
-  const auto add = [&](AdapterSite site, std::vector<int64_t> a, std::vector<int64_t> b) {
-    if (!has(sites, site)) return;
+  const auto add = [&](AdapterSite site, int64_t out) {
+    if (!has(shape.sites, site)) return;
+    std::vector<int64_t> a{passes, documents, rank, width}, b{passes, documents, out, rank};
+    if (site == AdapterSite::head)
+      for (auto* factor : {&a, &b}) factor->erase(factor->begin());
     table.push_back(adapter_row(site, AdapterFactor::a, std::move(a)));
     table.push_back(adapter_row(site, AdapterFactor::b, std::move(b)));
   };
-  add(AdapterSite::q, {passes, width, rank}, {passes, width, rank});
-  add(AdapterSite::k, {passes, width, rank}, {passes, kv, rank});
-  add(AdapterSite::v, {passes, width, rank}, {passes, kv, rank});
-  add(AdapterSite::o, {passes, rank, width}, {passes, width, rank});
-  add(AdapterSite::mlp, {passes, rank, width}, {passes, width, rank});
-  add(AdapterSite::head, {width, rank}, {model.vocab, rank});
+  add(AdapterSite::q, width);
+  add(AdapterSite::k, kv);
+  add(AdapterSite::v, kv);
+  add(AdapterSite::o, width);
+  add(AdapterSite::mlp, width);
+  add(AdapterSite::head, model.vocab);
   return table;
 }
 

@@ -56,28 +56,24 @@ void BuildContext::begin_pass(int64_t pass, bool last) {
 
 Var BuildContext::adapter(AdapterSite site, AdapterFactor factor) {
   const ParamBank& bank = inputs_->adapters->params->bank(AdapterId{site, factor});
-  const std::string& name = bank.info.name;
   const int32_t number = kAdapterBanks + bank.number;
-  if (bank.value.spec.shape.rank == 2) return tape_->param({number}, name, bank.value, bank.grad);
-  return tape_->param({number, adapter_pass_}, name + "[" + std::to_string(adapter_pass_) + "]",
-                      bank.value.slice(adapter_pass_), bank.grad.slice(adapter_pass_));
+  const bool in_passes = site != AdapterSite::head;
+  const auto of_pass = [&](const Tensor& all) {
+    const Tensor every = in_passes ? all.slice(adapter_pass_) : all;
+    return every.part(0, {inputs_->adapters->documents, every.dim(1), every.dim(2)});
+  };
+  const ParamSlot slot = in_passes ? ParamSlot{number, adapter_pass_} : ParamSlot{number};
+  const std::string name = bank.info.name + (in_passes ? "[" + std::to_string(adapter_pass_) + "]" : "");
+  return tape_->param(slot, name, of_pass(bank.value), of_pass(bank.grad));
 }
 
-Var BuildContext::adapted(Var weight, AdapterSite site) {
-  if (!has_adapter(site)) return weight;
-  return tape_->one(ProjectResidual{}, {weight, adapter(site, AdapterFactor::b), adapter(site, AdapterFactor::a),
-                                        tape_->input("adapter scale", inputs_->adapters->width_scale)});
+Var BuildContext::adapted(Var base, Var x, Var gain, AdapterSite site) {
+  if (!has_adapter(site)) return base;
+  return tape_->one(LowRankAdd{.scale = inputs_->adapters->scale},
+                    {base, x, adapter(site, AdapterFactor::a), adapter(site, AdapterFactor::b), gain});
 }
 
-Var BuildContext::adapted(Var x, Var n, Var scale, AdapterSite site) {
-  if (!has_adapter(site)) return x;
-  const Var low =
-      tape_->one(ProjectResidual{},
-                 {{}, n, adapter(site, AdapterFactor::a), tape_->input("adapter rank scale", inputs_->adapters->rank_scale)});
-  return tape_->one(ProjectResidual{}, {x, low, adapter(site, AdapterFactor::b), scale});
-}
-
-Var BuildContext::narrow(Var rows) { return narrowed_ && rows ? tape_->one(Embed{}, {head_rows_, rows}) : rows; }
+Var BuildContext::narrow(Var rows) { return narrowed_ && rows ? tape_->one(PickRows{}, {head_rows_, rows}) : rows; }
 
 double BuildContext::layer_scale(int64_t layer) const {
   return model().layer_scale ? 1.0 / std::sqrt(static_cast<double>(layer + 1)) : 1.0;

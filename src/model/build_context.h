@@ -23,9 +23,8 @@ class BuildContext {
   // From the last pass's attention on, only the rows that the head asks for go on (all of them unless it names some).
   void begin_pass(int64_t pass, bool last);
   Var narrow(Var rows);  // (M, C) → (N, C)
-  // The pass's adapters, where there are any: of a matrix, and of a sublayer with input n whose scaled output went into x.
-  Var adapted(Var weight, AdapterSite site);
-  Var adapted(Var x, Var n, Var scale, AdapterSite site);
+  // base + gain⊙(what the pass's adapter makes of x), or base where the site has none; without gain it is ones.
+  Var adapted(Var base, Var x, Var gain, AdapterSite site);
   bool has_adapter(AdapterSite site) const { return inputs_->adapters && has(inputs_->adapters->sites, site); }
 
   Var tokens, targets, segment_start, rope;

@@ -51,8 +51,9 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
     tape.keep(logits);
     return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
   }
-  const Var table = c.adapted(c.param(ParamId::embed_token), AdapterSite::head);
-  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap}, {final_norm, table, c.targets, {}});
+  const auto head =
+      tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
+                {final_norm, c.param(ParamId::embed_token), c.targets, c.adapted({}, final_norm, {}, AdapterSite::head)});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);
   tape.keep(head.out.nll);

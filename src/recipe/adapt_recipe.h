@@ -99,6 +99,7 @@ struct LoraRecipe {
   int64_t rank = 80;
   double alpha = 144;
   int64_t chunk = 48;
+  int64_t batch = 0;
   double lr = 1e-4;
   double beta1 = 0;
   double beta2 = 0.99;
@@ -115,6 +116,8 @@ struct LoraRecipe {
     fields.key("rank", self.rank, Between{1, 4096}, "rank of the adapters"_help);
     fields.key("alpha", self.alpha, Between{0, 1e6}, "adapters are scaled by alpha/rank"_help);
     fields.key("chunk", self.chunk, Between{1, 1 << 20}, "targets scored before the adapters learn from them"_help);
+    fields.key("batch", self.batch, Between{0, 4096},
+               "documents at once, which changes no score (0 = 64 on a device, on the CPU by their context)"_help);
     fields.key("lr", self.lr, Between{0, 10}, "learning rate of AdamW"_help);
     fields.key("beta1", self.beta1, Between{0, 1}, "decay of AdamW's first moment"_help);
     fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment"_help);

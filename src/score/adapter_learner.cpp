@@ -1,32 +1,30 @@
 #include "score/adapter_learner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "autograd/passes.h"
 #include "autograd/tape.h"
 #include "base/rng.h"
 
 namespace fairway {
-namespace {
 
-constexpr int64_t kShortestRow = 64;
+// Programs have rows of fixed length for a fixed number of documents.
+struct AdapterLearner::PassShape {
+  int64_t length, lanes;
+  bool gradients, logits;
+  auto operator<=>(const PassShape&) const = default;
+};
 
-Tensor filled(Arena& arena, const char* name, int64_t count, double value) {
-  const Tensor out = arena.make(name, {{count}, DType::f32});
-  std::fill_n(out.as<float>(), count, static_cast<float>(value));
-  return out;
-}
-
-}  // namespace
-
-// Programs over one row of fixed length, with and without the backward pass; the shorter one serves chunks nobody learns from.
 class AdapterLearner::Pass {
  public:
-  Pass(const ScoredModel& model, const ParamStore& params, const AdapterInputs& adapters, int64_t length, int64_t chunk,
-       Executor& executor)
-      : length_(length), chunk_(chunk), executor_(&executor) {
-    const Spec rows{{length}, DType::i32}, head{{chunk}, DType::i32}, rope{rope_shape(model.recipe, length), DType::f32};
+  Pass(const ScoredModel& model, const ParamStore& params, const AdapterInputs& adapters, const PassShape& shape, int64_t chunk)
+      : shape_(shape), chunk_(chunk), adapters_(adapters) {
+    adapters_.documents = shape.lanes;
+    const Spec rows{{shape.lanes * shape.length}, DType::i32}, head{{shape.lanes * chunk}, DType::i32};
+    const Spec rope{rope_shape(model.recipe, shape.length), DType::f32};
     io_ = std::make_unique<Arena>("adapter inputs",
                                   align_up(rows.bytes()) + 2 * align_up(head.bytes()) + align_up(rope.bytes()) + 1024);
     inputs_.tokens = io_->make("tokens", rows);
@@ -34,147 +32,221 @@ class AdapterLearner::Pass {
     inputs_.head_rows = io_->make("head_rows", head);
     inputs_.rope = io_->make("rope", rope);
     inputs_.loss_gradient = io_->make("loss gradient", {{1}, DType::f32});
-    *inputs_.loss_gradient.as<float>() = 1.0f;
-    inputs_.row_length = length;
-    inputs_.adapters = &adapters;
+    *inputs_.loss_gradient.as<float>() = static_cast<float>(shape.lanes);  // a mean for each document, and their sum
+    inputs_.row_length = shape.length;
+    inputs_.adapters = &adapters_;
     fill_rope(model.recipe, inputs_.rope);
-    for (const bool backward : {false, true}) {
-      Tape tape;
-      ModelOutputs& outputs = outputs_[backward ? 1 : 0];
-      outputs = build_model(tape, model.recipe, params, inputs_, model.stage);
-      tape.keep(outputs.logits);
-      tape.keep(outputs.lse);
-      const Var gradient = backward ? tape.input("loss gradient", inputs_.loss_gradient) : Var{};
-      sessions_[backward ? 1 : 0] =
-          executor.open(backward ? std::move(tape).finish(outputs.loss, gradient) : std::move(tape).finish());
-    }
+    record(model, params);
   }
 
-  void run(std::span<const uint16_t> window, std::span<const uint16_t> targets, bool backward) {
-    const auto count = static_cast<int64_t>(window.size()), scored = static_cast<int64_t>(targets.size());
-    for (int64_t j = 0; j < length_; ++j)  // causal: what pads the row is not seen
-      inputs_.tokens.as<int32_t>()[j] = j < count ? window[static_cast<size_t>(j)] : 0;
-    for (int64_t j = 0; j < chunk_; ++j) {
-      const int64_t at = std::min(j, scored - 1);
-      inputs_.head_rows.as<int32_t>()[j] = static_cast<int32_t>(count - scored + at);
-      inputs_.targets.as<int32_t>()[j] = targets[static_cast<size_t>(at)];
-    }
-    ran_ = backward ? 1 : 0;
-    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->upload(input);
-    sessions_[ran_]->run();
-    for (const Var value : {outputs_[ran_].nll, outputs_[ran_].lse, outputs_[ran_].logits}) sessions_[ran_]->fetch(value.id);
+  size_t activation_bytes() const { return recording_.program.arena_bytes; }
+  void open(Executor& executor, Arena* activations) {
+    executor_ = &executor;
+    session_ = executor.open(std::move(recording_), activations);
   }
-  Tensor tensor(Var ModelOutputs::*value) const { return sessions_[ran_]->fetched((outputs_[ran_].*value).id); }
+  void prepare() { session_->prepare(); }
+
+  void run(std::span<const Chunk> chunks, int64_t length) {
+    for (int64_t lane = 0; lane < shape_.lanes; ++lane) {
+      // What pads a row is not seen, since attention is causal; nobody reads lanes without a document.
+      const Chunk& given = chunks[std::min(static_cast<size_t>(lane), chunks.size() - 1)];
+      const auto fill = [](int32_t* to, int64_t count, std::span<const uint16_t> from) {
+        std::fill(std::copy(from.begin(), from.end(), to), to + count, 0);
+      };
+      fill(inputs_.tokens.as<int32_t>() + lane * shape_.length, shape_.length, given.window);
+      fill(inputs_.targets.as<int32_t>() + lane * chunk_, chunk_, given.targets);
+      for (int64_t j = 0; j < chunk_; ++j)
+        inputs_.head_rows.as<int32_t>()[lane * chunk_ + j] = static_cast<int32_t>(lane * shape_.length + length - chunk_ + j);
+    }
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->upload(input);
+    session_->run();
+    session_->fetch(outputs_.nll.id);
+    session_->fetch(digest_.id);
+    for (const Var value : {outputs_.lse, outputs_.logits})
+      if (shape_.logits) session_->fetch(value.id);
+  }
+
+  TargetScore score(int64_t document, int64_t row) const {
+    const int64_t at = document * chunk_ + row;
+    return {session_->fetched(outputs_.nll.id).as<float>()[at],
+            whole_digest(session_->fetched(digest_.id).as<int32_t>() + 2 * at)};
+  }
+  Distribution distribution(int64_t document, int64_t row) const {
+    const int64_t at = document * chunk_ + row;
+    const Tensor logits = session_->fetched(outputs_.logits.id).slice(at);
+    return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, session_->fetched(outputs_.lse.id).as<float>()[at], {}};
+  }
+  Session& session() { return *session_; }
 
  private:
-  int64_t length_, chunk_;
-  Executor* executor_;
+  void record(const ScoredModel& model, const ParamStore& params) {
+    Tape tape;
+    outputs_ = build_model(tape, model.recipe, params, inputs_, model.stage);
+    digest_ = tape.one(DistributionDigest{.cap = model.recipe.model.softcap}, {outputs_.logits, outputs_.lse});
+    tape.keep(digest_);
+    for (const Var value : {outputs_.lse, outputs_.logits})
+      if (shape_.logits) tape.keep(value);
+    const Var gradient = shape_.gradients ? tape.input("loss gradient", inputs_.loss_gradient) : Var{};
+    recording_ = shape_.gradients ? std::move(tape).finish(outputs_.loss, gradient) : std::move(tape).finish();
+    overwrite_gradients(recording_.program);
+    recording_.program.rows_alike = true;
+  }
+
+  PassShape shape_;
+  int64_t chunk_;
+  AdapterInputs adapters_;
+  Executor* executor_ = nullptr;
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
-  std::array<ModelOutputs, 2> outputs_;
-  std::array<std::unique_ptr<Session>, 2> sessions_;
-  size_t ran_ = 0;
+  ModelOutputs outputs_;
+  Var digest_;
+  Recording recording_;
+  std::unique_ptr<Session> session_;
 };
 
 AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<ParamStore>& params, const ScoreRecipe& score,
-                               const ScoreContext& context)
+                               const ScoreContext& context, int64_t documents)
     : model_(model),
       lora_(score.lora),
       context_(context),
       params_(params),
+      documents_(documents),
       longest_(std::max(score.context, score.lora.chunk)),
-      adapters_(adapter_table(model.recipe.model, score.lora.sites, model.stage.looped, score.lora.rank),
+      adapters_(adapter_table(model.recipe.model, {lora_.sites, lora_.rank, documents}, model.stage.looped),
                 ParamStore::Gradients::kept),
-      state_("adapters", 3 * align_up(adapters_.flat_values().spec.bytes()) +
-                             align_up(static_cast<size_t>(model.recipe.model.dim) * 4) +
-                             align_up(static_cast<size_t>(lora_.rank) * 4) + 1024) {
-  const double scale = lora_.alpha / static_cast<double>(lora_.rank);
-  inputs_ = {&adapters_, filled(state_, "width scale", model.recipe.model.dim, scale),
-             filled(state_, "rank scale", lora_.rank, scale), lora_.sites};
+      state_("adapters", 3 * align_up(adapters_.flat_values().spec.bytes()) + 1024) {
   scalars_ = state_.make("step scalars", {{kStepScalars}, DType::f64});
   scalars_.as<double>()[static_cast<size_t>(StepScalar::learning_rate_scale)] = 1;
+  const Spec flat = adapters_.flat_values().spec;
+  drawn_ = state_.make("drawn", flat);
+  first_ = state_.make("m", flat);
+  second_ = state_.make("v", flat);
   draw();
-  record_update();
+  record_begin();
 }
 
 AdapterLearner::~AdapterLearner() = default;
 
+// Every document begins with the same numbers.
 void AdapterLearner::draw() {
   for (const ParamBank& bank : adapters_.banks()) {  // every A has D inputs
     if (bank.info.adapter->factor != AdapterFactor::a) continue;
     Rng rng(1, std::hash<std::string>{}(bank.info.name));
     const double bound = 1 / std::sqrt(static_cast<double>(model_.recipe.model.dim));
-    for (int64_t i = 0; i < bank.value.numel(); ++i)
-      bank.value.as<float>()[i] = static_cast<float>(bound * (2 * rng.uniform01() - 1));
+    float* values = drawn_.as<float>() + bank.offset;
+    const int64_t factor = lora_.rank * model_.recipe.model.dim, all = factor * documents_;
+    for (int64_t pass = 0; pass < bank.value.numel() / all; ++pass) {
+      float* const own = values + pass * all;
+      for (int64_t i = 0; i < factor; ++i) own[i] = static_cast<float>(bound * (2 * rng.uniform01() - 1));
+      for (int64_t document = 1; document < documents_; ++document) std::copy_n(own, factor, own + document * factor);
+    }
   }
 }
 
-void AdapterLearner::record_update() {
-  const Tensor values = adapters_.flat_values(), gradients = adapters_.flat_grads();
-  const Tensor drawn = state_.make("drawn", values.spec), first = state_.make("m", values.spec),
-               second = state_.make("v", values.spec);
-  std::memcpy(drawn.data, values.data, values.spec.bytes());
-  const auto bound = [&](Tape& tape) { return context_.executor->open(std::move(tape).finish()); };
+void AdapterLearner::record_begin() {
   for (const Start start : {Start::cold, Start::warm}) {
     Tape tape;
     tape.scope("new adapters");
-    for (const ParamBank& bank : adapters_.banks()) {
-      if (start == Start::warm && bank.info.adapter->factor == AdapterFactor::a) continue;
-      const Tensor from = drawn.part(bank.offset, bank.value.spec.shape);
-      tape.call(AccumulateScaled{.overwrite = true}, {tape.input("adapter", bank.value), tape.input("drawn", from), Var{}});
-    }
-    for (const Tensor& moment : {first, second}) tape.call(Fill{}, {tape.input("moment", moment)});
-    begin_[static_cast<size_t>(start)] = bound(tape);
+    if (start == Start::cold)
+      tape.call(AccumulateScaled{.overwrite = true},
+                {tape.input("adapters", adapters_.flat_values()), tape.input("drawn", drawn_), Var{}});
+    for (const ParamBank& bank : adapters_.banks())
+      if (start == Start::warm && bank.info.adapter->factor == AdapterFactor::b)
+        tape.call(Fill{}, {tape.input("adapter", bank.value)});
+    for (const Tensor& moment : {first_, second_}) tape.call(Fill{}, {tape.input("moment", moment)});
+    begin_[static_cast<size_t>(start)] = context_.executor->open(std::move(tape).finish());
   }
-  Tape zero, update;
-  zero.call(Fill{}, {zero.input("gradients", gradients)});
-  zero_ = bound(zero);
-  update.scope("AdamW of adapters");
-  update.call(
-      AdamWUpdate{
-          .learning_rate = lora_.lr, .weight_decay = lora_.wd, .beta1 = lora_.beta1, .beta2 = lora_.beta2, .eps = lora_.eps},
-      {update.input("adapters", values), update.input("gradients", gradients), update.input("m", first),
-       update.input("v", second), Var{}, update.input("step scalars", scalars_)});
-  update_ = bound(update);
 }
 
-void AdapterLearner::begin_document(Start start) {
+// The first documents' parts of every adapter.
+Session& AdapterLearner::update_for(int64_t lanes) {
+  std::unique_ptr<Session>& session = updates_[lanes];
+  if (session) return *session;
+  Tape tape;
+  tape.scope("AdamW of adapters");
+  const AdamWUpdate step{
+      .learning_rate = lora_.lr, .weight_decay = lora_.wd, .beta1 = lora_.beta1, .beta2 = lora_.beta2, .eps = lora_.eps};
+  for (const ParamBank& bank : adapters_.banks()) {
+    const Shape& shape = bank.value.spec.shape;
+    const int64_t one = shape[shape.rank - 2] * shape.last(), all = one * documents_;
+    for (int64_t at = bank.offset; at < bank.offset + bank.value.numel(); at += all) {
+      const auto part = [&](const char* name, const Tensor& flat) { return tape.input(name, flat.part(at, {lanes * one})); };
+      tape.call(step, {part("adapter", adapters_.flat_values()), part("gradient", adapters_.flat_grads()), part("m", first_),
+                       part("v", second_), Var{}, tape.input("step scalars", scalars_)});
+    }
+  }
+  session = context_.executor->open(std::move(tape).finish());
+  return *session;
+}
+
+void AdapterLearner::begin_documents(Start start) {
   begin_[static_cast<size_t>(start)]->run();
   steps_ = 0;
-  chunk_ready_ = 0;
+  ready_.clear();
 }
 
-AdapterLearner::Pass& AdapterLearner::pass_for(int64_t count) {
-  int64_t length = std::max(kShortestRow, lora_.chunk);
-  while (length < count) length *= 2;
-  length = std::max(std::min(length, longest_), count);
-  std::unique_ptr<Pass>& pass = passes_[length];
-  if (!pass) pass = std::make_unique<Pass>(model_, *params_, inputs_, length, lora_.chunk, *context_.executor);
+// Multiples of a tile of the device's attention, up to the context.
+int64_t AdapterLearner::row_length(int64_t count) const {
+  constexpr int64_t kStep = 128;
+  return std::max(std::min((count + kStep - 1) / kStep * kStep, longest_), count);
+}
+
+// Powers of two, then multiples of eight: few programs, and few lanes without a document.
+int64_t AdapterLearner::lanes_for(int64_t documents) const {
+  constexpr int64_t kStep = 8;
+  const int64_t lanes = documents <= kStep ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(documents)))
+                                           : (documents + kStep - 1) / kStep * kStep;
+  return std::min(lanes, documents_);
+}
+
+AdapterLearner::Pass& AdapterLearner::pass_for(const PassShape& shape) {
+  std::unique_ptr<Pass>& pass = passes_[shape];
+  if (pass) return *pass;
+  const AdapterInputs inputs{&adapters_, lora_.sites, shape.lanes, lora_.alpha / static_cast<double>(lora_.rank)};
+  pass = std::make_unique<Pass>(model_, *params_, inputs, shape, lora_.chunk);
+  const size_t bytes = pass->activation_bytes();
+  if (context_.executor->on_device()) {
+    pass->open(*context_.executor, nullptr);
+    return *pass;
+  }
+  if (activations_.empty() || activations_.back()->capacity() < bytes)
+    activations_.push_back(std::make_unique<Arena>("adapters at work", bytes));
+  pass->open(*context_.executor, activations_.back().get());
   return *pass;
 }
 
-void AdapterLearner::run(std::span<const uint16_t> window, std::span<const uint16_t> targets, int64_t length, bool gradients) {
-  if (gradients) zero_->run();
-  last_ = &pass_for(length);
-  last_->run(window, targets, gradients);
-  chunk_ready_ = gradients ? static_cast<int64_t>(targets.size()) : 0;
+void AdapterLearner::prepare(int64_t length) {
+  pass_for({.length = row_length(length), .lanes = documents_, .gradients = true, .logits = false}).prepare();
 }
 
-Distribution AdapterLearner::distribution(int64_t row) const {
-  const Tensor logits = last_->tensor(&ModelOutputs::logits).slice(row);
-  return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, last_->tensor(&ModelOutputs::lse).as<float>()[row], {}};
+void AdapterLearner::run(std::span<const Chunk> chunks, int64_t length, Wanted wanted) {
+  FAIRWAY_ASSERT(!chunks.empty() && static_cast<int64_t>(chunks.size()) <= documents_, "more documents than adapters");
+  last_ = &pass_for({.length = row_length(length),
+                     .lanes = lanes_for(static_cast<int64_t>(chunks.size())),
+                     .gradients = wanted.gradients,
+                     .logits = wanted.logits});
+  last_->run(chunks, length);
+  ready_.clear();
+  for (size_t i = 0; i < chunks.size() && wanted.gradients; ++i) ready_.push_back(chunks[i].targets);
 }
 
-double AdapterLearner::nll(int64_t row) const {
-  return static_cast<double>(last_->tensor(&ModelOutputs::nll).as<float>()[row]);
-}
+Session& AdapterLearner::last_session() { return last_->session(); }
+TargetScore AdapterLearner::score(int64_t document, int64_t row) const { return last_->score(document, row); }
+Distribution AdapterLearner::distribution(int64_t document, int64_t row) const { return last_->distribution(document, row); }
 
-void AdapterLearner::learn(const ScoredTokens& chunk) {
-  FAIRWAY_ASSERT(chunk.count() == chunk_ready_, "gradients of another chunk than the one that was scored");
+// Documents beyond those given have ended: what their adapters become is of no account.
+void AdapterLearner::learn(std::span<const ScoredTokens> chunks) {
+  FAIRWAY_ASSERT(chunks.size() <= ready_.size(), "there are no gradients of as many documents");
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const auto scored = chunks[i].targets(), ran = ready_[i];
+    FAIRWAY_ASSERT(
+        scored.data() == ran.data() && scored.size() == ran.size() && static_cast<int64_t>(ran.size()) == lora_.chunk,
+        "gradients of another chunk than the one that was scored");
+  }
   scalars_.as<double>()[static_cast<size_t>(StepScalar::adam_step)] = static_cast<double>(++steps_);
   context_.executor->upload(scalars_);
-  update_->run();
-  chunk_ready_ = 0;
+  update_for(lanes_for(static_cast<int64_t>(chunks.size()))).run();
+  ready_.clear();
 }
 
 }  // namespace fairway

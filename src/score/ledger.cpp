@@ -45,6 +45,8 @@ ScoreLedger ScoreLedger::share(int64_t begin, int64_t end, int32_t version) cons
   ScoreLedger out(stream_, begin, end);
   out.strict_ = strict_;
   out.state_version_ = version;
+  for (auto asked = captures_.lower_bound(begin); asked != captures_.end() && asked->first < end; ++asked)
+    out.captures_[asked->first];
   return out;
 }
 

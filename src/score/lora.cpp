@@ -1,12 +1,13 @@
 // Adapters that learn inside a document, documents in the order of the stream (scoring spec §2.6, the strict variant): each
 // chunk is scored from its document's own tokens, then the adapters take one step on it. Nothing goes from one document to the
-// next but through phases: at set counts of documents all weights learn from every document scored so far.
+// next but through phases: at set counts of documents all weights learn from every document scored so far. Between phases
+// documents may therefore be scored in any order and many at once; each has a share of the ledger, which sees to it that it
+// learns from nothing but what it has scored, and shares are joined in the order of the stream.
 // Negative control: as published, longest document first. Every score comes before its update in the order of the queue, but
 // the queue, and so the weights and the warm A that score a document, depend on later text.
 #include <algorithm>
 
 #include "autograd/tape.h"
-#include "backends/backends.h"
 #include "base/rng.h"
 #include "score/adapter_learner.h"
 #include "score/documents.h"
@@ -30,15 +31,29 @@ std::unique_ptr<Session> copy_of(const Tensor& from, const Tensor& to, Executor&
   return executor.open(std::move(tape).finish());
 }
 
+// As published documents follow one another, each with the A that the one before it has left.
+int64_t documents_at_once(const ScoreRecipe& score, bool warm, const Executor& executor) {
+  constexpr int64_t kOnDevice = 64, kTokensOnCpu = 4096;
+  if (warm) return 1;
+  if (score.lora.batch > 0) return score.lora.batch;
+  return executor.on_device() ? kOnDevice : std::clamp<int64_t>(kTokensOnCpu / score.context, 1, kOnDevice);
+}
+
+// A document while it is scored.
+struct OpenDocument {
+  DocumentRange range;
+  ScoreLedger ledger;  // its share
+};
+
 class LoraEvaluator final : public Evaluator {
  public:
   LoraEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context)
       : model_(model),
         score_(settings.score),
         sorted_(settings.control == NegativeControl::lora_length_sorted),
-        context_(in_float(context)),
+        context_(context),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
-        learner_(model, params_, settings.score, context_) {
+        learner_(model, params_, settings.score, context_, documents_at_once(score_, sorted_, *context.executor)) {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
     phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context_);
@@ -48,7 +63,7 @@ class LoraEvaluator final : public Evaluator {
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     load();
-    learner_.begin_document();  // the control's A is warm from here on
+    learner_.begin_documents();  // the control's A is warm from here on
     const std::vector<DocumentRange> queue = queue_of(ledger.stream());
     size_t done = 0;
     for (int64_t phase = 1; phase <= score_.lora.phases; ++phase) {
@@ -60,33 +75,33 @@ class LoraEvaluator final : public Evaluator {
     score_documents(ledger, std::span(queue).subspan(done), progress);
   }
 
-  // As if documents were as long as the context: a chunk's window is then half of it on average.
+  // As if documents were as long as the context and filled every batch: a chunk's window is then half of it on average.
   double estimate(int64_t targets) override {
     load();
-    learner_.begin_document();
+    learner_.begin_documents();
     Rng rng(1);
-    std::vector<uint16_t> tokens(static_cast<size_t>(std::max(score_.context / 2, score_.lora.chunk)));
-    for (uint16_t& token : tokens) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(model_.recipe.model.vocab)));
-    const auto chunk = std::span<const uint16_t>(tokens).last(static_cast<size_t>(score_.lora.chunk));
-    const auto length = static_cast<int64_t>(tokens.size());
-    learner_.run(tokens, chunk, length, true);  // the first run allocates
-    const double seconds = seconds_of([&] { learner_.run(tokens, chunk, length, true); });
+    const int64_t length = std::max(score_.context / 2, score_.lora.chunk);
+    std::vector<uint16_t> text(static_cast<size_t>(length) + 1);
+    for (uint16_t& token : text) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(model_.recipe.model.vocab)));
+    ScoreLedger made_up(text);
+    made_up.score(length + 1 - score_.lora.chunk, std::vector<TargetScore>(static_cast<size_t>(score_.lora.chunk)));
+    const ScoredTokens chunk = made_up.scored(length + 1 - score_.lora.chunk, length + 1);
+    const auto documents = static_cast<size_t>(learner_.documents());
+    const std::vector<AdapterLearner::Chunk> chunks(documents, {std::span(text).first(text.size() - 1), chunk.targets()});
+    const std::vector<ScoredTokens> scored(documents, chunk);
+    const auto run = [&] {
+      learner_.run(chunks, length, {.gradients = true});
+      learner_.learn(scored);
+      context_.executor->wait();
+    };
+    for (int i = 0; i < 2; ++i) run();  // the first run allocates; a device makes a graph of the second
+    const double per_target = seconds_of(run) / static_cast<double>(learner_.documents() * score_.lora.chunk);
     // A phase sees at most the whole stream.
     const double sequences = static_cast<double>(score_.lora.phases * targets) / static_cast<double>(score_.context);
-    return seconds * static_cast<double>(targets) / static_cast<double>(score_.lora.chunk) +
-           (phases_ ? sequences * phases_->seconds_per_sequence() : 0);
+    return per_target * static_cast<double>(targets) + (phases_ ? sequences * phases_->seconds_per_sequence() : 0);
   }
 
  private:
-  // Weights with adapters are sums that bf16 programs have no type for: on a device this mode computes in float.
-  ScoreContext in_float(ScoreContext context) {
-    if (context.executor->backend() != Backend::cuda) return context;
-    queue_ = std::make_unique<Queue>(1);
-    executor_ = make_executor(Backend::cuda_f32, *queue_);
-    context.executor = executor_.get();
-    return context;
-  }
-
   void load() {
     model_.load(*params_);
     context_.executor->upload(params_->flat_values());
@@ -120,14 +135,96 @@ class LoraEvaluator final : public Evaluator {
     return static_cast<int32_t>((document.count() - 1) / score_.lora.chunk);
   }
 
+  // Documents of about the same length together, so that few wait for the longest.
   void score_run(ScoreLedger& ledger, std::span<const DocumentRange> documents, const ScoreProgress& progress) {
+    if (documents.empty()) return;
+    std::vector<OpenDocument> open;
+    int32_t version = ledger.state_version();
     for (const DocumentRange& document : documents) {
-      learner_.begin_document(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
-      for (int64_t first = document.first; first < document.end; first += score_.lora.chunk) {
-        score_chunk(ledger, document, first, std::min(document.end, first + score_.lora.chunk));
-        if (progress) progress(ledger.scored_count(), ledger.targets());
-      }
+      open.push_back({document, ledger.share(document.first, document.end, version)});
+      version += updates_of(document);
     }
+    std::vector<OpenDocument*> order;
+    for (OpenDocument& document : open) order.push_back(&document);
+    const auto longer = [](const OpenDocument* a, const OpenDocument* b) { return a->range.count() > b->range.count(); };
+    if (!sorted_) std::stable_sort(order.begin(), order.end(), longer);
+    learner_.prepare(window_of(order.front()->range.count()));
+    const int64_t before = ledger.scored_count();
+    int64_t done = 0;
+    const auto batch = static_cast<size_t>(learner_.documents());
+    for (size_t at = 0; at < order.size(); at += batch) {
+      score_batch(std::span(order).subspan(at, std::min(batch, order.size() - at)), [&](int64_t targets) {
+        done += targets;
+        if (progress) progress(before + done, ledger.targets());
+      });
+    }
+    for (const OpenDocument& document : open) ledger.merge(document.ledger);
+  }
+
+  // Inputs of the window that ends a document of so many targets: its chunk counts as if it were whole, so that where a window
+  // begins is told by the chunk's place alone, and a document that ends inside it changes nothing before.
+  int64_t window_of(int64_t targets) const {
+    const int64_t chunk = score_.lora.chunk, whole = (targets + chunk - 1) / chunk * chunk;
+    return std::min(whole, std::max(score_.context, chunk));
+  }
+
+  // All at the same place of their documents, the longest first; those that end leave the others.
+  void score_batch(std::span<OpenDocument* const> documents, const std::function<void(int64_t)>& scored) {
+    learner_.begin_documents(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
+    for (int64_t at = 0; !documents.empty(); at += score_.lora.chunk) {
+      score_chunks(documents, at);
+      int64_t targets = 0;
+      for (const OpenDocument* document : documents) targets += std::min(score_.lora.chunk, document->range.count() - at);
+      scored(targets);
+      learn_chunks(documents = going_on(documents, at), at);
+    }
+  }
+
+  // Those with targets behind the chunk that begins at target `at` of each.
+  std::span<OpenDocument* const> going_on(std::span<OpenDocument* const> documents, int64_t at) const {
+    size_t count = 0;
+    while (count < documents.size() && documents[count]->range.count() > at + score_.lora.chunk) ++count;
+    return documents.first(count);
+  }
+
+  void score_chunks(std::span<OpenDocument* const> documents, int64_t at) {
+    const int64_t chunk = score_.lora.chunk, length = window_of(at + chunk);
+    AdapterLearner::Wanted wanted{.gradients = !going_on(documents, at).empty()};
+    std::vector<AdapterLearner::Chunk> chunks;
+    for (OpenDocument* document : documents) {
+      const auto stream = document->ledger.stream();
+      const int64_t first = document->range.first + at, end = std::min(document->range.end, first + chunk);
+      const int64_t begin = first - 1 + chunk - length;
+      const auto part = [&](int64_t from, int64_t to) {
+        return stream.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
+      };
+      chunks.push_back({part(begin, end - 1), part(first, end)});
+      for (int64_t target = first; target < end; ++target) wanted.logits |= document->ledger.captured(target) != nullptr;
+    }
+    learner_.run(chunks, length, wanted);
+    std::vector<TargetScore> scores;
+    for (size_t i = 0; i < documents.size(); ++i) {
+      const int64_t first = documents[i]->range.first + at, lane = static_cast<int64_t>(i);
+      scores.clear();
+      for (int64_t row = 0; row < static_cast<int64_t>(chunks[i].targets.size()); ++row) {
+        scores.push_back(learner_.score(lane, row));
+        if (std::vector<float>* copy = documents[i]->ledger.captured(first + row))
+          scores.back() = finish(learner_.distribution(lane, row), static_cast<double>(scores.back().nll),
+                                 chunks[i].targets[static_cast<size_t>(row)], copy);
+      }
+      documents[i]->ledger.score(first, scores);
+    }
+  }
+
+  void learn_chunks(std::span<OpenDocument* const> documents, int64_t at) {
+    if (documents.empty()) return;
+    std::vector<ScoredTokens> chunks;
+    for (const OpenDocument* document : documents) {
+      const int64_t first = document->range.first + at;
+      chunks.push_back(document->ledger.scored(first, first + score_.lora.chunk));
+    }
+    learner_.learn(chunks);
+    for (size_t i = 0; i < documents.size(); ++i) documents[i]->ledger.updated(chunks[i], UpdateScope::stream);
   }
 
   std::vector<DocumentRange> queue_of(std::span<const uint16_t> stream) const {
@@ -174,31 +271,6 @@ class LoraEvaluator final : public Evaluator {
     }
   }
 
-  void score_chunk(ScoreLedger& ledger, const DocumentRange& document, int64_t first, int64_t end) {
-    const auto stream = ledger.stream();
-    // Where the window begins is told by the chunk's place alone: a document that ends inside it changes nothing before.
-    const int64_t whole = first - 1 + score_.lora.chunk;
-    const int64_t begin = std::max(document.first - 1, whole - std::max(score_.context, score_.lora.chunk));
-    const bool goes_on = end < document.end;
-    const auto part = [&](int64_t from, int64_t to) {
-      return stream.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
-    };
-    learner_.run(part(begin, end - 1), part(first, end), whole - begin, goes_on);
-    std::vector<TargetScore> scores(static_cast<size_t>(end - first));
-    context_.pool->parallel_for(end - first, [&](int64_t row) {
-      const int64_t target = first + row;
-      scores[static_cast<size_t>(row)] =
-          finish(learner_.distribution(row), learner_.nll(row), stream[static_cast<size_t>(target)], ledger.captured(target));
-    });
-    ledger.score(first, scores);
-    if (!goes_on) return;
-    const ScoredTokens chunk = ledger.scored(first, end);
-    learner_.learn(chunk);
-    ledger.updated(chunk, UpdateScope::stream);
-  }
-
-  std::unique_ptr<Queue> queue_;  // with the executor, where the context's computes in bf16
-  std::unique_ptr<Executor> executor_;
   ScoredModel model_;
   ScoreRecipe score_;
   bool sorted_;

@@ -5,6 +5,7 @@
 
 #include "autograd/tape.h"
 #include "backends/backends.h"
+#include "score/adapter_learner.h"
 #include "score/documents.h"
 #include "score/metric.h"
 #include "score/tiny_score.h"
@@ -47,6 +48,75 @@ TEST(Lora, LearnsInsideADocumentAndForgetsAtItsEnd) {
     ASSERT_EQ(ledger.digest(target), ledger.digest(target + static_cast<int64_t>(length))) << target;
 }
 
+// Records, versions and events, whatever stands beside a document: one alone, batches that do not divide the documents, all.
+TEST(Lora, DocumentsAtOnceChangeNothing) {
+  for (const bool lanes : {false, true}) {
+    Recipe recipe = tiny_recipe(lanes);
+    recipe.score.lora.phases = 2;
+    recipe.score.lora.phase_documents = 9;
+    recipe.score.lora.phase_chunk = kContext;
+    const ScoredModel model = tiny_model(recipe);
+    const std::vector<uint16_t> stream = tiny_stream(1500);
+    const auto documents = static_cast<int64_t>(document_ranges(stream, 1).size());
+    ASSERT_GT(documents, 12);
+    recipe.score.lora.batch = 1;
+    const ScoreLedger truth = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+    for (const int64_t batch : {int64_t{2}, int64_t{3}, int64_t{8}, documents, int64_t{0}}) {
+      recipe.score.lora.batch = batch;
+      const ScoreLedger have = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream, 2);
+      EXPECT_TRUE(same_records(truth, have, 1501)) << batch;
+      for (int64_t target = 1; target <= 1500; ++target) ASSERT_EQ(truth.version(target), have.version(target));
+      ASSERT_EQ(truth.events().size(), have.events().size());
+      for (size_t i = 0; i < truth.events().size(); ++i) {
+        EXPECT_EQ(truth.events()[i].begin, have.events()[i].begin);
+        EXPECT_EQ(truth.events()[i].kind, have.events()[i].kind);
+        EXPECT_EQ(truth.events()[i].version_after, have.events()[i].version_after);
+      }
+    }
+  }
+}
+
+TEST(Lora, CapturedDistributionsHaveTheDigestsOfTheRecords) {
+  const Recipe recipe = tiny_recipe();
+  const std::vector<uint16_t> stream = tiny_stream(300);
+  Machine machine;
+  ScoreLedger ledger(stream);
+  const std::vector<int64_t> asked{1, 40, 150, 300};
+  ledger.capture(asked);
+  const ScoreSettings settings = settings_of(recipe, ScoreMode::lora_ttt);
+  make_evaluator(tiny_model(recipe), settings, machine.context())->run(ledger, {});
+  EXPECT_TRUE(same_records(score(tiny_model(recipe), settings, stream), ledger, 301));
+  for (const int64_t target : asked) {
+    const std::vector<float>& values = ledger.captures().at(target);
+    ASSERT_EQ(values.size(), static_cast<size_t>(kVocab));
+    EXPECT_EQ(digest_of(values), ledger.digest(target));
+    EXPECT_NEAR(values[stream[static_cast<size_t>(target)]], -ledger.nll(target), 1e-5);
+  }
+}
+
+// A learner that was given other tokens than those it ran on would learn from what is not scored yet.
+TEST(Lora, LearnsFromNothingButTheChunkThatRan) {
+  const Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  Machine machine;
+  const auto params = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
+  model.load(*params);
+  AdapterLearner learner(model, params, recipe.score, machine.context(), 2);
+  const std::vector<uint16_t> stream = one_document(60);
+  ScoreLedger ledger(stream);
+  const int64_t chunk = recipe.score.lora.chunk;
+  ledger.score(1, std::vector<TargetScore>(static_cast<size_t>(2 * chunk)));
+  learner.begin_documents();
+  const std::span<const uint16_t> text(stream);
+  const std::vector<AdapterLearner::Chunk> chunks(
+      1, {text.first(static_cast<size_t>(chunk)), text.subspan(1, static_cast<size_t>(chunk))});
+  learner.run(chunks, chunk, {.gradients = true});
+  const std::vector<ScoredTokens> other{ledger.scored(chunk + 1, 2 * chunk + 1)}, own{ledger.scored(1, chunk + 1)};
+  EXPECT_ANY_THROW(learner.learn(other));
+  learner.learn(own);
+  EXPECT_ANY_THROW(learner.learn(own)) << "a second step on one chunk";
+}
+
 TEST(Lora, PhasesLearnFromTheDocumentsBefore) {
   Recipe recipe = tiny_recipe();
   const ScoredModel model = tiny_model(recipe);
@@ -62,11 +132,11 @@ TEST(Lora, PhasesLearnFromTheDocumentsBefore) {
   EXPECT_NE(without.digest(fourth), with.digest(fourth));
 }
 
-// Loss and gradients of the adapted model on one row, by the reference backend.
+// Loss and gradients of the adapted model on two documents of a store for three, by the reference backend.
 class AdaptedModel {
  public:
   explicit AdaptedModel(const Recipe& recipe)
-      : adapters_(adapter_table(recipe.model, recipe.score.lora.sites, recipe.model.loop.count > 0, 3),
+      : adapters_(adapter_table(recipe.model, {recipe.score.lora.sites, 3, kDocuments + 1}, recipe.model.loop.count > 0),
                   ParamStore::Gradients::kept),
         params_(parameter_table(recipe), ParamStore::Gradients::none),
         io_("inputs", 1 << 16) {
@@ -75,20 +145,17 @@ class AdaptedModel {
     Rng rng(4);
     for (int64_t i = 0; i < adapters_.flat_values().numel(); ++i)
       adapters_.flat_values().as<float>()[i] = static_cast<float>(0.1 * rng.normal());
-    extra_ = {&adapters_, io_.make("width", {{recipe.model.dim}, DType::f32}), io_.make("rank", {{3}, DType::f32}),
-              recipe.score.lora.sites};
-    std::fill_n(extra_.width_scale.as<float>(), recipe.model.dim, 1.5f);
-    std::fill_n(extra_.rank_scale.as<float>(), 3, 1.5f);
+    extra_ = {&adapters_, recipe.score.lora.sites, kDocuments, 1.5};
     ModelInputs inputs;
-    inputs.tokens = io_.make("tokens", {{kRow}, DType::i32});
-    inputs.targets = io_.make("targets", {{kRow}, DType::i32});
+    inputs.tokens = io_.make("tokens", {{kDocuments * kRow}, DType::i32});
+    inputs.targets = io_.make("targets", {{kDocuments * kRow}, DType::i32});
     inputs.rope = io_.make("rope", {rope_shape(recipe, kRow), DType::f32});
     inputs.loss_gradient = io_.make("one", {{1}, DType::f32});
     *inputs.loss_gradient.as<float>() = 1;
     inputs.row_length = kRow;
     inputs.adapters = &extra_;
     fill_rope(recipe, inputs.rope);
-    for (int64_t i = 0; i < kRow; ++i) {
+    for (int64_t i = 0; i < kDocuments * kRow; ++i) {
       inputs.tokens.as<int32_t>()[i] = static_cast<int32_t>(3 + i % 17);
       inputs.targets.as<int32_t>()[i] = static_cast<int32_t>(4 + i * 5 % 40);
     }
@@ -101,13 +168,13 @@ class AdaptedModel {
     session_->run();
     const Tensor nll = session_->fetch(outputs_.nll.id);
     double sum = 0;
-    for (int64_t i = 0; i < kRow; ++i) sum += static_cast<double>(nll.as<float>()[i]);
-    return sum / static_cast<double>(kRow);
+    for (int64_t i = 0; i < kDocuments * kRow; ++i) sum += static_cast<double>(nll.as<float>()[i]);
+    return sum / static_cast<double>(kDocuments * kRow);
   }
   const ParamStore& adapters() const { return adapters_; }
 
  private:
-  static constexpr int64_t kRow = 8;
+  static constexpr int64_t kRow = 8, kDocuments = 2;
   ParamStore adapters_, params_;
   Arena io_;
   AdapterInputs extra_;
@@ -146,7 +213,7 @@ TEST(Lora, GradientsOfEverySiteEqualDifferences) {
 TEST(Lora, OnlyTheSitesOfTheRecipeHaveAdapters) {
   Recipe recipe = tiny_recipe();
   recipe.score.lora.sites.k = false;
-  const auto table = adapter_table(recipe.model, recipe.score.lora.sites, true, 3);
+  const auto table = adapter_table(recipe.model, {recipe.score.lora.sites, 3, 2}, true);
   EXPECT_EQ(table.size(), 10U);
   for (const ParamInfo& info : table) EXPECT_FALSE(info.name.starts_with("lora.k.")) << info.name;
   const std::vector<uint16_t> stream = one_document(60);

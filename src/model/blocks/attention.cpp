@@ -32,17 +32,17 @@ Var attention_heads(BuildContext& c, int64_t layer, Var normed) {
   tape.observe(point_name(InputPoint::attn_in, layer), normed);
   const bool gated = m.attn_gate == AttnGateKind::sparse;
   const Var logit = gated ? tape.one(GateLogits{}, {normed, c.param(ParamId::attn_gate, layer)}) : Var{};
-  const auto qkv = tape.call(QkvProject{}, {normed, c.adapted(c.matrix(ParamId::qo, layer), AdapterSite::q),
-                                            c.adapted(c.matrix(ParamId::kv, layer), AdapterSite::k),
-                                            c.adapted(c.matrix(ParamId::kv, m.layers + layer), AdapterSite::v)});
-  Var v = qkv.out.v;
+  const auto qkv = tape.call(QkvProject{}, {normed, c.matrix(ParamId::qo, layer), c.matrix(ParamId::kv, layer),
+                                            c.matrix(ParamId::kv, m.layers + layer)});
+  const Var q = c.adapted(qkv.out.q, normed, {}, AdapterSite::q), k = c.adapted(qkv.out.k, normed, {}, AdapterSite::k);
+  Var v = c.adapted(qkv.out.v, normed, {}, AdapterSite::v);
   const auto& with_values = m.value_embed.layers;
   if (const auto at = std::find(with_values.begin(), with_values.end(), layer);
       m.value_embed.dim > 0 && at != with_values.end()) {
     v = tape.one(ValueMix{}, {v, c.value_embed, c.param(ParamId::value_embed_layer_scale, at - with_values.begin())});
   }
   const QkNormRope norm{.row_length = c.inputs().row_length, .head_dim = m.head_dim()};
-  const auto qk = tape.call(norm, {qkv.out.q, qkv.out.k, c.param(ParamId::q_gain, layer), c.rope});
+  const auto qk = tape.call(norm, {q, k, c.param(ParamId::q_gain, layer), c.rope});
   tape.observe(name + ".q", qk.out.q);
   tape.observe(name + ".k", qk.out.k);
   const bool exclusive = m.xsa_first_layer >= 0 && layer >= m.xsa_first_layer;
