@@ -53,8 +53,10 @@ void add_tokenize(CLI::App& parent) {
       ->check(CLI::Range(0, 100000));
   command->add_option("--shuffle", options->shuffle, "write the training documents in a random order fixed by this seed")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
-  command->add_option("--pieces", options->pieces,
-                      "cut longer training documents into pieces of at most this many tokens, each a document of its own (0: none)")
+  command
+      ->add_option(
+          "--pieces", options->pieces,
+          "cut longer training documents into pieces of at most this many tokens, each a document of its own (0: none)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
   command->add_option("--val", *validation, "text of the validation shard");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
