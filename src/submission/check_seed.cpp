@@ -152,6 +152,8 @@ void Checker::check_receipt(const std::string& seed, const json& result) {
   const json mode = settings.value("mode", json());
   if (!mode.is_string() || !kLegalModes.contains(mode.get<std::string>()) || receipt.value("legal", json(false)) != true)
     wrong(file, "mode " + mode.dump() + " breaks the rules of scoring");
+  else if (mode == "slot")
+    wrong(file, "mode \"slot\" is not in the sources that a submission ships");
   if (settings.value("tokens", json()) != 0) wrong(file, "only a part of the validation data was scored");
   check_audit(file, receipt);
 }

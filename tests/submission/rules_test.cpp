@@ -143,6 +143,15 @@ TEST_F(Rules, ALegalMode) {
   EXPECT_THAT(broken(), testing::AllOf(testing::SizeIs(3), Contains(HasSubstr("mode slot-published breaks the rules"))));
 }
 
+TEST_F(Rules, AModeThatShippedSourcesHave) {
+  for (const int64_t seed : {1, 2, 3}) {
+    const auto slot = [](ordered_json& score) { score["mode"] = "slot"; };
+    change(run(seed) / "score.json", slot);
+    change(run(seed) / "receipt.json", [&](ordered_json& receipt) { slot(receipt["score"]), slot(receipt["settings"]); });
+  }
+  EXPECT_THAT(broken(), testing::AllOf(testing::SizeIs(3), Contains(HasSubstr("mode slot is not in the sources"))));
+}
+
 TEST_F(Rules, OneModeForAll) {
   const auto plain = [](ordered_json& score) { score["mode"] = "plain"; };
   change(run(2) / "score.json", plain);
