@@ -40,6 +40,9 @@ ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const 
   const int64_t length = score.context, fits = std::max(length, targets / 4 / length * length);
   score.ttt.chunk = std::min(score.ttt.chunk, fits);
   LoraRecipe& lora = score.lora;
+  constexpr int64_t kTokensAtOnce = 4096;  // a slice has few documents, and T7's process has what memory this one leaves
+  const int64_t batch = std::max<int64_t>(1, kTokensAtOnce / length);
+  lora.batch = lora.batch > 0 ? std::min(lora.batch, batch) : batch;
   const auto documents = static_cast<int64_t>(document_ranges(slice, bos).size());
   lora.phase_documents = std::clamp<int64_t>(2 * documents / 3, 1, lora.phase_documents);
   lora.phases = std::min(lora.phases, lora.phase_documents);
