@@ -37,6 +37,15 @@ std::string make_jsonl(uint64_t seed, int documents) {
 
 class TokenizeTest : public testing::Test {
  protected:
+  void take_case_tokenizer() {
+    TrainTokenizerOptions training;
+    training.inputs = {folder_ / "a.jsonl"};
+    training.vocab = 320;
+    training.out = folder_ / "case.model";
+    training.case_ops = true;
+    train_tokenizer(training);
+    options_.tokenizer = training.out;
+  }
   void SetUp() override {
     put_file(folder_ / "a.jsonl", make_jsonl(1, 700));
     put_file(folder_ / "b.jsonl", make_jsonl(2, 900));
@@ -191,13 +200,7 @@ TEST_F(TokenizeTest, RefusesBadArguments) {
 }
 
 TEST_F(TokenizeTest, CaseOperatorsCountOriginalBytes) {
-  TrainTokenizerOptions training;
-  training.inputs = {folder_ / "a.jsonl"};
-  training.vocab = 320;
-  training.out = folder_ / "case.model";
-  training.case_ops = true;
-  train_tokenizer(training);
-  options_.tokenizer = training.out;
+  take_case_tokenizer();
   const TokenizeResult result = tokenize(options_);  // the tokenizer itself says that its text is transformed
   EXPECT_TRUE(read_manifest(options_.out)->case_ops);
   EXPECT_EQ(result.bytes, result.text_bytes);
@@ -214,13 +217,7 @@ TEST_F(TokenizeTest, CaseOperatorsCountOriginalBytes) {
 
 // Text that normalisation changes: byte counts are of the text as it was written, and a count that is not is named.
 TEST_F(TokenizeTest, InspectionComparesByteCountsWithTheText) {
-  TrainTokenizerOptions training;
-  training.inputs = {folder_ / "a.jsonl"};
-  training.vocab = 320;
-  training.out = folder_ / "case.model";
-  training.case_ops = true;
-  train_tokenizer(training);
-  options_.tokenizer = training.out;
+  take_case_tokenizer();
   put_file(folder_ / "val.jsonl", "{\"text\": \"the  Fairway\"}\n{\"text\": \"\\ufb01 NASA \\u6f22 walks\"}\n");
   tokenize(options_);
   EXPECT_EQ(read_manifest(options_.out)->val_bytes, 12U + 18U);
