@@ -113,11 +113,11 @@ void Checker::check_bytes() {
           fmt::format("bytes_total {:.0f} is not the largest artifact, {:.0f}, and the code, {:.0f}", total, largest, code));
   if (!(largest + code <= kByteLimit))
     wrong("submission.json", fmt::format("artifact and code have {:.0f} bytes, over {:.0f}", largest + code, kByteLimit));
-  const fs::path bundle = folder_ / "source.txt.xz";
+  const fs::path bundle = folder_ / "source.7z";
   if (!fs::is_regular_file(bundle))
-    wrong("source.txt.xz", "is missing or empty");
+    wrong("source.7z", "is missing or empty");
   else if (differs(static_cast<double>(fs::file_size(bundle)), code, 0))
-    wrong("source.txt.xz", fmt::format("has {} bytes, submission.json counts {:.0f}", fs::file_size(bundle), code));
+    wrong("source.7z", fmt::format("has {} bytes, submission.json counts {:.0f}", fs::file_size(bundle), code));
 }
 
 void Checker::check_compliance() {

@@ -72,7 +72,7 @@ std::string readme_text(std::span<const RunFacts> runs, const About& about, cons
       recipe.model.vocab, recipe.train.batch_tokens, recipe.data.seq_len, quantizing(first), name_of(recipe.quant.calibration),
       name_of(recipe.score.mode), recipe.score.context, recipe.score.stride);
   text += fmt::format(
-      "\n## Compliance\n\n- artifact {} bytes at most, code {} bytes (source.txt.xz), together {} of 16,000,000\n- training "
+      "\n## Compliance\n\n- artifact {} bytes at most, code {} bytes (source.7z), together {} of 16,000,000\n- training "
       "under 600 s, scoring under 600 s, for every seed\n- every score was made from the artifact's bytes; receipt_seed*.json "
       "name them, the program and the data by SHA-256, and keep the sums that the score comes from\n- `fairway audit "
       "model_seedN.fwy --data SHARDS --verify receipt_seedN.json --again` scores an artifact again and compares\n- the audit "

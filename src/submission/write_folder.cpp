@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 // Debian packages that the sources of a record need.
 constexpr const char* kRequirements =
     "# Debian 12 packages\ng++\ncmake\nninja-build\npkg-config\nlibfmt-dev\nnlohmann-json3-dev\nlibtomlplusplus-dev\n"
-    "libssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibsentencepiece-dev\nlibbrotli-dev\nliblzma-dev\n";
+    "libssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibbrotli-dev\nliblzma-dev\n7zip\n";
 
 // Each seed with the budget that its artifact was packed for: the sources do not know their own bytes.
 std::string run_script(std::span<const RunFacts> runs, const std::string& unpack) {
@@ -35,7 +35,7 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
   write_file_atomic(folder / "README.md", readme_text(runs, about, submission));
   write_file_atomic(folder / "submission.json", submission.dump(2) + "\n");
   write_file_atomic(folder / "recipe.toml", to_toml(runs.front().recipe));
-  write_file_atomic(folder / "source.txt.xz", sources.bundle);
+  write_file_atomic(folder / "source.7z", sources.bundle);
   write_file_atomic(folder / "requirements.txt", kRequirements);
   write_file_atomic(folder / "run.sh", run_script(runs, sources.unpack));
   for (const RunFacts& run : runs) {

@@ -16,7 +16,7 @@ struct About {
 };
 
 struct Sources {
-  std::string_view bundle;  // source.txt.xz
+  std::string_view bundle;  // source.7z
   std::string unpack;       // the shell command that makes source/ of it
   std::string version;
 };

@@ -156,13 +156,14 @@ TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
   EXPECT_NEAR(result["val_bpb"].get<double>(), seeds_["mean"]["score_bpb"].get<double>(), 1e-12);
   const Path record = scratch_ / "record";
   for (const char* file : {"README.md", "submission.json", "train_seed1.log", "train_seed2.log", "train_seed3.log",
-                           "receipt_seed1.json", "recipe.toml", "source.txt.xz", "requirements.txt", "run.sh"})
+                           "receipt_seed1.json", "recipe.toml", "source.7z", "requirements.txt", "run.sh"})
     EXPECT_TRUE(fs::exists(record / file)) << file;
   EXPECT_TRUE(run_json({"submission", "--check", record.string()})["held"].get<bool>());
   // The sources that are counted are the sources that are shipped, and can be unpacked.
-  const std::string list = "xz -dc '" + (record / "source.txt.xz").string() + "' | grep -aqx '.src/record/main.cpp'";
+  const std::string list =
+      "$(command -v 7zz || command -v 7z) x -so '" + (record / "source.7z").string() + "' | grep -aqx '.src/record/main.cpp'";
   EXPECT_EQ(std::system(list.c_str()), 0);
-  EXPECT_EQ(json::parse(contents(record / "submission.json"))["bytes_code"], fs::file_size(record / "source.txt.xz"));
+  EXPECT_EQ(json::parse(contents(record / "submission.json"))["bytes_code"], fs::file_size(record / "source.7z"));
 
   std::string log = contents(record / "train_seed2.log");
   put_file(record / "train_seed2.log", log.replace(log.find("total_eval_time:"), 17, "total_eval_time:9000"));

@@ -19,7 +19,7 @@ std::string shell_word(const Path& path) { return "'" + path.string() + "'"; }
 
 void unpack(const Path& folder) {
   const std::string_view bytes = fairway::source_bundle();
-  std::ofstream(folder / "source.txt.xz", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(folder / "source.7z", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   ASSERT_EQ(shell("cd " + shell_word(folder) + " && " + fairway::kUnpackSources), 0);
 }
 

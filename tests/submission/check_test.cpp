@@ -34,7 +34,7 @@ class Check : public MadeRuns {
 TEST_F(Check, AGoodFolderHolds) { EXPECT_THAT(problems(), IsEmpty()); }
 
 TEST_F(Check, EveryFileIsNeeded) {
-  for (const char* file : {"README.md", "submission.json", "recipe.toml", "source.txt.xz", "requirements.txt", "run.sh",
+  for (const char* file : {"README.md", "submission.json", "recipe.toml", "source.7z", "requirements.txt", "run.sh",
                            "train_seed2.log", "receipt_seed3.json"}) {
     const std::string kept = get(out_ / file);
     fs::remove(out_ / file);
@@ -90,7 +90,7 @@ TEST_F(Check, TheTotalIsItsParts) {
 }
 
 TEST_F(Check, TheCodeIsWhatIsShipped) {
-  put(out_ / "source.txt.xz", bundle_ + "!");
+  put(out_ / "source.7z", bundle_ + "!");
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("has 12 bytes, submission.json counts 11")));
 }
 

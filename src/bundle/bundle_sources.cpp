@@ -1,8 +1,7 @@
-// Run by the build: count_code ROOT LIST OUT.cpp OUT.txt.xz OVERLAY... Makes the source bundle of fairway-record: of the
+// Run by the build: bundle_sources ROOT LIST OUT.txt OVERLAY... Writes the sources of fairway-record as one text: of the
 // sources in LIST and the headers below ROOT/src those that the program needs, stripped, with the files of the OVERLAY folders
-// in place of those at the same paths or beside them (an OVERLAY may also be a single file). OUT.cpp takes the bundle into the
-// program. A line of LIST is a source that this build compiles for records: PATH|OPTIONS|DEFINITIONS|ALONE, as CMake has its
-// properties.
+// in place of those at the same paths or beside them (an OVERLAY may also be a single file). A line of LIST is a source that
+// this build compiles for records: PATH|OPTIONS|DEFINITIONS|ALONE, as CMake has its properties.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -11,8 +10,8 @@
 #include <sstream>
 
 #include "bundle/needed_files.h"
+#include "bundle/one_text.h"
 #include "bundle/strip_source.h"
-#include "bundle/text_xz.h"
 
 namespace {
 
@@ -87,29 +86,20 @@ std::map<std::string, std::string> bundle_files(const fs::path& root, const fs::
   return files;
 }
 
-void write_code(const fs::path& out, const fs::path& bundle, size_t size) {
-  std::ofstream(out) << "// Written by src/bundle/count_code.cpp.\n"
-                     << "#include \"bundle/code_bytes.h\"\n\n"
-                     << "__asm__(\".section .rodata\\n.globl fairway_source_bundle\\nfairway_source_bundle:\\n.incbin \\\""
-                     << bundle.string() << "\\\"\\n.previous\\n\");\nextern \"C\" const char fairway_source_bundle[];\n\n"
-                     << "namespace fairway {\n\nstd::string_view source_bundle() { return {fairway_source_bundle, " << size
-                     << "}; }\n\nint64_t code_bytes() { return " << size << "; }\n\n}  // namespace fairway\n";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::cerr << "usage: count_code ROOT LIST OUT.cpp OUT.txt.xz OVERLAY...\n";
+  if (argc < 4) {
+    std::cerr << "usage: bundle_sources ROOT LIST OUT.txt OVERLAY...\n";
     return 2;
   }
   try {
-    const std::vector<fs::path> overlays(argv + 5, argv + argc);
-    const std::string bundle = text_xz(bundle_files(argv[1], argv[2], read_overlays(argv[1], overlays)));
-    std::ofstream(argv[4], std::ios::binary).write(bundle.data(), static_cast<std::streamsize>(bundle.size()));
-    write_code(argv[3], argv[4], bundle.size());
+    const std::vector<fs::path> overlays(argv + 4, argv + argc);
+    std::ofstream out(argv[3], std::ios::binary);
+    out << one_text(bundle_files(argv[1], argv[2], read_overlays(argv[1], overlays)));
+    if (!out.flush()) throw std::runtime_error(std::string(argv[3]) + ": cannot be written");
   } catch (const std::exception& error) {
-    std::cerr << "count_code: " << error.what() << "\n";
+    std::cerr << "bundle_sources: " << error.what() << "\n";
     return 1;
   }
   return 0;
