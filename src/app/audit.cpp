@@ -102,7 +102,7 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
   AuditInput input;
   const std::span<const uint16_t> slice = slice_tokens(request, scoring);
   input.model = scoring.model();
-  input.settings = settings_for_slice(scoring.settings, slice, scoring.source.recipe.model.bos);
+  input.settings = settings_for_slice(scoring.settings, slice, scoring.source.recipe.model.bos, machine.executor->on_device());
   input.stream.assign(slice.begin(), slice.end());
   input.text = scoring.held_out.tokens;
   input.context = {machine.executor.get(), &machine.queue.pool()};

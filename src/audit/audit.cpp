@@ -33,15 +33,16 @@ std::string records_hash(const ScoreLedger& ledger) {
   return hash.hex();
 }
 
-ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos) {
+ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos, bool on_device) {
   ScoreSettings out = settings;
   ScoreRecipe& score = out.score;
   const auto targets = static_cast<int64_t>(slice.size()) - 1;
   const int64_t length = score.context, fits = std::max(length, targets / 4 / length * length);
   score.ttt.chunk = std::min(score.ttt.chunk, fits);
   LoraRecipe& lora = score.lora;
-  constexpr int64_t kTokensAtOnce = 4096;  // a slice has few documents, and T7's process has what memory this one leaves
-  const int64_t batch = std::max<int64_t>(1, kTokensAtOnce / length);
+  // T7's process has what memory this one leaves: 12 GB of activations each, of a model with 17 passes of width 512.
+  constexpr int64_t kTokensOnDevice = 24576, kTokensOnCpu = 4096;
+  const int64_t batch = std::max<int64_t>(1, (on_device ? kTokensOnDevice : kTokensOnCpu) / length);
   lora.batch = lora.batch > 0 ? std::min(lora.batch, batch) : batch;
   const auto documents = static_cast<int64_t>(document_ranges(slice, bos).size());
   lora.phase_documents = std::clamp<int64_t>(2 * documents / 3, 1, lora.phase_documents);

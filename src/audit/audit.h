@@ -51,8 +51,8 @@ using AuditProgress = std::function<void(const std::string& what)>;
 AuditReport audit(const AuditInput& input, const AuditProgress& progress = {});
 
 // Settings under which a slice exercises every part of the mode: chunks that fit several times, phases that end after two
-// thirds of its documents, small tables.
-ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos);
+// thirds of its documents, small tables. On a device more documents are scored at once.
+ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos, bool on_device);
 
 // SHA-256 over every target's NLL, digest and state version: equal where two runs are equal bit for bit.
 std::string records_hash(const ScoreLedger& ledger);

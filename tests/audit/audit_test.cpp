@@ -19,7 +19,7 @@ struct Slice {
     const Recipe recipe = tiny_recipe();
     input.model = tiny_model(recipe);
     input.stream = tiny_stream(targets);
-    input.settings = settings_for_slice(settings_of(recipe, mode), input.stream, recipe.model.bos);
+    input.settings = settings_for_slice(settings_of(recipe, mode), input.stream, recipe.model.bos, false);
     input.context = machine.context();
     input.make_executor = [](Queue& queue) { return make_cpu_executor(queue); };
     input.records_alone = [this](std::span<const uint16_t> stream) {
@@ -71,7 +71,7 @@ TEST(Audit, PhasesBeginInsideTheSlice) {
   recipe.score.lora.phases = 3;
   recipe.score.lora.phase_lr = 0.02;
   const int64_t bos = recipe.model.bos;
-  slice.input.settings = settings_for_slice(settings_of(recipe, ScoreMode::lora_ttt), slice.input.stream, bos);
+  slice.input.settings = settings_for_slice(settings_of(recipe, ScoreMode::lora_ttt), slice.input.stream, bos, false);
   const LoraRecipe& lora = slice.input.settings.score.lora;
   EXPECT_LT(lora.phase_documents, std::ranges::count(slice.input.stream, bos));
   EXPECT_LE(lora.phases, lora.phase_documents);
