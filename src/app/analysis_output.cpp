@@ -33,6 +33,13 @@ ordered_json changes_json(const SensitivityReport& report, const std::vector<Los
   return out;
 }
 
+ordered_json points_json(const std::vector<RatePoint>& points) {
+  ordered_json out = ordered_json::array();
+  for (const RatePoint& p : points)
+    out.push_back({{"step", std::exp2(p.doublings)}, {"bits", p.bits}, {"error", p.error}, {"bound", p.bound}});
+  return out;
+}
+
 const MatrixSensitivity& find_matrix(const SensitivityReport& report, QuantRole role, int64_t layer) {
   return *std::find_if(report.matrices.begin(), report.matrices.end(),
                        [&](const MatrixSensitivity& m) { return m.role == role && m.layer == layer; });
@@ -145,6 +152,36 @@ AnalysisOutput describe(const SpectraReport& report) {
                                     {"largest", s.largest},
                                     {"least", s.least},
                                     {"condition", finite_json(s.condition)}});
+  return out;
+}
+
+AnalysisOutput describe(const RateReport& report) {
+  AnalysisOutput out;
+  out.json = {{"column_gain", report.column_gain}, {"all", points_json(report.all)}};
+  out.text = fmt::format(
+      "bits a weight by GPTQ with one step a tensor, and the least for the same error; column gain: what steps by column can "
+      "save\n"
+      "{:<16}{:>12}{:>13}",
+      "tensor", "weights", "column gain");
+  for (const RatePoint& point : report.all)
+    out.text += fmt::format("{:>15}", fmt::format("step {:.3g}", std::exp2(point.doublings)));
+  const auto line = [&](const std::string& name, int64_t weights, double gain, const std::vector<RatePoint>& points) {
+    out.text += fmt::format("\n{:<16}{:>12}{:>13.3f}", name, weights, gain);
+    for (const RatePoint& point : points)
+      out.text += fmt::format("{:>15}", fmt::format("{:.3f} {:.3f}", point.bits, point.bound));
+  };
+  int64_t weights = 0;
+  for (const RateCurve& t : report.tensors) {
+    out.json["tensors"].push_back({{"name", t.name},
+                                   {"rows", t.rows},
+                                   {"cols", t.cols},
+                                   {"column_gain", t.column_gain},
+                                   {"points", points_json(t.points)}});
+    line(t.name, t.rows * t.cols, t.column_gain, t.points);
+    weights += t.rows * t.cols;
+  }
+  line("all", weights, report.column_gain, report.all);
+  out.text += "\n";
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "analysis/calibration_error.h"
 #include "analysis/head_scores.h"
 #include "analysis/logit_lens.h"
+#include "analysis/rate_curves.h"
 #include "analysis/sensitivity.h"
 #include "analysis/spectra.h"
 
@@ -19,6 +20,7 @@ struct AnalysisOutput {
 
 // bits_per_nat: bits per byte that one nat per token is on the tokens looked at.
 AnalysisOutput describe(const SpectraReport& report);
+AnalysisOutput describe(const RateReport& report);
 AnalysisOutput describe(const SensitivityReport& report, double bits_per_nat);
 AnalysisOutput describe(const std::vector<HeadScore>& heads);
 AnalysisOutput describe(const CalibrationReport& report);

@@ -18,6 +18,7 @@
 #include "base/sha256.h"
 #include "base/signals.h"
 #include "base/writer_lock.h"
+#include "stages/calibration.h"
 #include "stages/held_out.h"
 #include "stages/weights.h"
 
@@ -27,7 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-const std::vector<std::string> kAnalyses{"svd", "heads", "calibration", "lens", "sensitivity"};
+const std::vector<std::string> kAnalyses{"svd", "heads", "calibration", "lens", "sensitivity", "quant"};
+
+bool needs_tokens(const std::string& name) { return name != "svd" && name != "quant"; }
 
 struct AnalyzeFlags {
   std::vector<std::string> words;  // [WHAT] FILE
@@ -53,9 +56,9 @@ std::vector<std::string> parse_what(const std::string& list) {
   std::vector<std::string> asked = split_list(list), chosen;
   for (const std::string& name : asked)
     if (std::find(kAnalyses.begin(), kAnalyses.end(), name) == kAnalyses.end())
-      throw InputError(
-          fmt::format("analyze {}: no such analysis; the nearest is {} (svd, heads, calibration, lens, sensitivity or all)",
-                      name, nearest_word(name, kAnalyses)));
+      throw InputError(fmt::format(
+          "analyze {}: no such analysis; the nearest is {} (svd, heads, calibration, lens, sensitivity, quant or all)", name,
+          nearest_word(name, kAnalyses)));
   std::copy_if(kAnalyses.begin(), kAnalyses.end(), std::back_inserter(chosen),
                [&](const std::string& name) { return std::find(asked.begin(), asked.end(), name) != asked.end(); });
   return chosen;
@@ -90,7 +93,8 @@ class Analyzer {
     if (folder.empty() && !source_.folder.empty() && fs::is_directory(source_.folder / "data"))
       folder = source_.folder / "data";
     if (folder.empty())
-      throw InputError("--data: expected a folder with validation shards and tokenizer.model (only svd works without)");
+      throw InputError(
+          "--data: expected a folder with validation shards and tokenizer.model (only svd and quant work without)");
     const TokenizerClaim claim = tokenizer_claim(source_);
     std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
@@ -111,16 +115,32 @@ class Analyzer {
   // One section; Interrupted when a signal asked to stop.
   AnalysisOutput run(const std::string& name) {
     begun_ = seconds_now();
-    AnalysisOutput out = name == "svd" ? describe(measure_spectra(*source_.weights.params, source_.recipe,
-                                                                  machine_.queue.pool(), progress(name, "matrices")))
-                                       : run_on_tokens(name);
-    if (name != "svd") out.json["tokens"] = stream_.size() - 1, out.json["context"] = length_;
+    AnalysisOutput out = needs_tokens(name) ? run_on_tokens(name) : run_on_weights(name);
     out.json["seconds"] = seconds_now() - begun_;
     return out;
   }
 
  private:
+  AnalysisOutput run_on_weights(const std::string& name) {
+    const AnalysisProgress shown = progress(name, "matrices");
+    if (name == "svd") return describe(measure_spectra(*source_.weights.params, source_.recipe, machine_.queue.pool(), shown));
+    if (source_.packed)
+      throw InputError("analyze quant " + source_.file.path.string() +
+                       ": an artifact's weights are rounded already; give the run or the weights it was packed from");
+    const CalibrationRequest request{.source = source_, .from = source_.recipe.quant.calibration, .data = flags_.data};
+    const HessianStore hessians = make_hessians(request, machine_, single_process(), quiet_);
+    begun_ = seconds_now();
+    return describe(measure_rates(*source_.weights.params, source_.recipe, hessians, *machine_.executor, shown));
+  }
+
   AnalysisOutput run_on_tokens(const std::string& name) {
+    AnalysisOutput out = measured_on_tokens(name);
+    out.json["tokens"] = stream_.size() - 1;
+    out.json["context"] = length_;
+    return out;
+  }
+
+  AnalysisOutput measured_on_tokens(const std::string& name) {
     AnalysisInput input{.recipe = source_.recipe,
                         .stage = {.looped = source_.weights.looped},
                         .weights = source_.weights.params,
@@ -181,7 +201,7 @@ int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
     require_place_for_file(out);
     lock.emplace(WriterLock::of_file(out));
   }
-  if (what != std::vector<std::string>{"svd"}) analyzer.open_tokens();
+  if (std::ranges::any_of(what, needs_tokens)) analyzer.open_tokens();
   ordered_json record = begun_record(out, analyzer.digest()), result{{"weights", analyzer.digest()}};
   std::string text;
   int status = 0;
@@ -207,9 +227,12 @@ int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
 
 void add_analyze(CLI::App& program) {
   auto flags = std::make_shared<AnalyzeFlags>();
-  CLI::App* command = add_command(program, "analyze", "ranks, heads, calibration, lens and sensitivity of trained weights",
-                                  [flags](const CommonFlags& common) { return run_analyze(common, *flags); });
-  command->add_option("FILE", flags->words, "[svd|heads|calibration|lens|sensitivity|all] a run folder, an artifact or weights")
+  CLI::App* command =
+      add_command(program, "analyze", "ranks, heads, calibration, lens, sensitivity and bits of trained weights",
+                  [flags](const CommonFlags& common) { return run_analyze(common, *flags); });
+  command
+      ->add_option("FILE", flags->words,
+                   "[svd|heads|calibration|lens|sensitivity|quant|all] a run folder, an artifact or weights")
       ->required()
       ->expected(1, 3);
   command->add_option("--what", flags->what, "the same choice as a list: svd,heads (default: all)");

@@ -11,7 +11,6 @@ namespace fairway {
 namespace {
 
 constexpr int64_t kFewestElements = 1024;  // smaller tables stay in half precision
-constexpr double kHeadroom = 1.25;         // of the grid beyond the largest weight: GPTQ moves weights
 constexpr double kLeastError = 1e-30;
 constexpr double kClose = 0.9985;  // share of the target that is good enough
 constexpr int kAttempts = 8;
@@ -58,7 +57,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     if (fixed(entry)) continue;
     const MatrixView w = plan.weight;
     entry.typical = typical_magnitude(w);
-    for (int64_t i = 0; i < w.count(); ++i) entry.largest = std::max(entry.largest, static_cast<double>(std::abs(w.data[i])));
+    entry.largest = largest_magnitude(w);
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {
@@ -83,10 +82,7 @@ void BitAllocator::quantize(const std::vector<size_t>& which) {
 }
 
 GridSetting BitAllocator::setting(const Entry& entry, int step) const {
-  const double own = std::exp2(static_cast<double>(step) / kSteps) * entry.typical;
-  int bits = 2;
-  while (bits < 8 && largest_level(bits) < kHeadroom * entry.largest / own + 1) ++bits;
-  return {.bits = bits, .step = own};
+  return shared_step_setting(entry.largest, std::exp2(static_cast<double>(step) / kSteps) * entry.typical);
 }
 
 double BitAllocator::predicted_bits(int step) const {

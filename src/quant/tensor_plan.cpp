@@ -43,6 +43,19 @@ GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant) {
   return {bits(quant.table_bits), quant.clip.table};
 }
 
+GridSetting shared_step_setting(double largest, double step) {
+  constexpr double kHeadroom = 1.25;
+  int bits = 2;
+  while (bits < 8 && largest_level(bits) < kHeadroom * largest / step + 1) ++bits;
+  return {.bits = bits, .step = step};
+}
+
+double largest_magnitude(MatrixView w) {
+  float largest = 0;
+  for (int64_t i = 0; i < w.count(); ++i) largest = std::max(largest, std::abs(w.data[i]));
+  return largest;
+}
+
 double sensitivity(QuantRole role, const SensitivityRecipe& weights) {
   switch (role) {
     case QuantRole::q: return weights.q;

@@ -56,6 +56,14 @@ function spectraBars(part, of) {
     part.roles.map(r => ({name: r.role, value: r.utilization, label: `${percent(r.utilization)} · ${num(r.stable_rank, 1)}`})), "svd", {W: half()});
 }
 
+function rateCurves(part, of) {
+  if (!part || !part.tensors) return [];
+  const series = [["bits a weight", "bits"], ["least for the same error", "bound"]].map(([name, key]) => ({name, x: part.all.map(p => p.bits), y: part.all.map(p => p[key])}));
+  return [lineChart(`Bits and their bound${of}`, "bits a weight, one step a tensor", "bits a weight", series, "rates", half()),
+    barChart(`What steps by column can save${of}`, `Bits a weight, ½·log2 of mean over geometric mean of ℓ²; ${num(part.column_gain, 3)} over all weights.`,
+      [...part.tensors].sort((a, b) => b.column_gain - a.column_gain).slice(0, 12).map(t => ({name: t.name, value: t.column_gain, label: num(t.column_gain, 3)})), "column_gain", {W: half()})];
+}
+
 function sensitivityMaps(part, of) {
   if (!part || !part.matrices) return [];
   const roles = [...new Set(part.matrices.map(m => m.role))], layers = [...new Set(part.matrices.map(m => m.layer))];
@@ -72,5 +80,5 @@ function sensitivityMaps(part, of) {
 
 function analysisFigures(analysis, of) {
   if (!analysis) return [];
-  return [headMap(analysis.heads, of), beside(lensCharts(analysis.lens, of)), beside([reliability(analysis.calibration, of), spectraBars(analysis.svd, of)]), beside(sensitivityMaps(analysis.sensitivity, of))].filter(Boolean);
+  return [headMap(analysis.heads, of), beside(lensCharts(analysis.lens, of)), beside([reliability(analysis.calibration, of), spectraBars(analysis.svd, of)]), beside(sensitivityMaps(analysis.sensitivity, of)), beside(rateCurves(analysis.quant, of))].filter(Boolean);
 }

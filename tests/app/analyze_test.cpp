@@ -27,8 +27,11 @@ TEST_F(Analyze, WritesEverySectionAndKeepsEarlierOnes) {
   EXPECT_EQ(rest["calibration"]["bins"].size(), 20U);
   EXPECT_NEAR(rest["lens"]["layers"].back()["loss"].get<double>(), rest["sensitivity"]["loss"].get<double>(), 1e-6);
   EXPECT_TRUE(rest["sensitivity"]["all"].contains("int4"));
+  const auto rates = run_json({"analyze", "quant", run_})["quant"];
+  EXPECT_GE(rates["column_gain"].get<double>(), 0);
+  EXPECT_TRUE(rates["tensors"].size() > 6 && rates["all"].front()["bits"] > rates["all"].back()["bits"]) << rates;
   const auto kept = nlohmann::json::parse(contents(Path(run_) / "analysis.json"));
-  for (const char* section : {"svd", "heads", "calibration", "lens", "sensitivity"})
+  for (const char* section : {"svd", "heads", "calibration", "lens", "sensitivity", "quant"})
     EXPECT_TRUE(kept.contains(section)) << section;
   const Outcome page = run_program({"report", run_});
   EXPECT_EQ(page.status, 0) << page.text();
@@ -56,6 +59,9 @@ TEST_F(Analyze, RefusesWhatItCannotDo) {
   refused({"analyze", "all", run_, "--data", run_}, "no validation shards");
   refused({"analyze", "sensitivity", run_, "--bits", "5,6"}, "the finer one first");
   refused({"analyze", "svd", run_, "--what", "lens"}, "give only one of them");
+  const std::string artifact = scratch_ / "a.fwy";
+  run_json({"pack", run_, "--calibration", "self", "--budget", "700KB", "--data", data_, "--out", artifact});
+  refused({"analyze", "quant", artifact}, "rounded already");
   refused({"analyze", "heads", run_, "--data", data_, "--context", "1000000"}, "fewer than one window");
 }
 

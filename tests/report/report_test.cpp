@@ -101,7 +101,9 @@ constexpr const char* kAnalysis = R"({"weights":"0",
   "lens":{"tokens":64,"context":32,"layers":[{"layer":0,"pass":0,"loss":5.5,"bpb":3,"accuracy":0.1},{"layer":1,"pass":0,"loss":4.25,"bpb":2,"accuracy":0.2}]},
   "sensitivity":{"tokens":64,"context":32,"bits":[6,5],"loss":4.25,"bpb":2,"matrices":[{"name":"bank.qo[0]","role":"Q","layer":0,"weights":16,
     "change":{"int6":{"nats":1e-5,"nats_error":1e-6,"bpb":0.0000078125},"int5":{"nats":1e-4,"nats_error":1e-6,"bpb":0.000078125}}}],
-    "layers":[],"all":{"int6":{"nats":1e-5,"bpb":7e-6},"int5":{"nats":1e-4,"bpb":7e-5}}}})";
+    "layers":[],"all":{"int6":{"nats":1e-5,"bpb":7e-6},"int5":{"nats":1e-4,"bpb":7e-5}}},
+  "quant":{"column_gain":0.39,"all":[{"step":0.5,"bits":3.1,"error":0.01,"bound":2.4},{"step":1,"bits":2.2,"error":0.04,"bound":1.5}],
+    "tensors":[{"name":"bank.down[3]","rows":4,"cols":4,"column_gain":0.596,"points":[]}]}})";
 
 // The DOM of a page after its script has run; what the browser logs goes to `log`.
 std::string dom_of(const std::string& address, const fs::path& profile, const std::string& log,

@@ -1,0 +1,144 @@
+#include "analysis/rate_curves.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+namespace fairway {
+namespace {
+
+constexpr std::array<double, 6> kDoublings{-3, -2, -1, 0, 0.5, 1};
+constexpr double kClassesAnOctave = 8;
+
+// Of ℓ² = 1/U², by column of the factor's order.
+struct Diagonal {
+  double mean = 0, log_mean = 0;  // the second is the mean of log2 ℓ²
+  int64_t live = 0;
+};
+
+Diagonal diagonal_of(const GptqFactor& factor) {
+  Diagonal out;
+  for (int64_t i = 0; i < factor.side; ++i) {
+    if (factor.dead[static_cast<size_t>(factor.order[static_cast<size_t>(i)])] != 0) continue;
+    const auto upper = static_cast<double>(factor.upper[static_cast<size_t>(i * factor.side + i)]);
+    out.mean += 1 / (upper * upper);
+    out.log_mean -= 2 * std::log2(upper);
+    ++out.live;
+  }
+  out.mean /= static_cast<double>(std::max<int64_t>(out.live, 1));
+  out.log_mean /= static_cast<double>(std::max<int64_t>(out.live, 1));
+  return out;
+}
+
+// Mean of log2 of a column's mean square, over columns that are read and not zero.
+double log_column_squares(MatrixView w, const GptqFactor& factor) {
+  double sum = 0;
+  int64_t columns = 0;
+  for (int64_t j = 0; j < w.cols; ++j) {
+    double squares = 0;
+    for (int64_t i = 0; i < w.rows; ++i) {
+      const auto x = static_cast<double>(w.data[i * w.cols + j]);
+      squares += x * x;
+    }
+    if (squares == 0 || factor.dead[static_cast<size_t>(j)] != 0) continue;
+    sum += std::log2(squares / static_cast<double>(w.rows));
+    ++columns;
+  }
+  return sum / static_cast<double>(std::max<int64_t>(columns, 1));
+}
+
+// Of the integers, bits of all of them, columns of about the same width together.
+double entropy_by_columns(const QuantizedTensor& t) {
+  std::map<int, std::vector<int8_t>> classes;
+  for (int64_t j = 0; j < t.cols; ++j) {
+    double squares = 0;
+    for (int64_t i = 0; i < t.rows; ++i) squares += std::pow(t.q[static_cast<size_t>(i * t.cols + j)], 2);
+    const double width = std::sqrt(squares / static_cast<double>(t.rows));
+    std::vector<int8_t>& all =
+        classes[width > 0 ? static_cast<int>(std::lround(kClassesAnOctave * std::log2(width))) : INT32_MIN];
+    for (int64_t i = 0; i < t.rows; ++i) all.push_back(t.q[static_cast<size_t>(i * t.cols + j)]);
+  }
+  double bits = 0;
+  for (const auto& [width, levels] : classes) bits += entropy_of(levels);
+  return std::min(bits, entropy_of(t.q));
+}
+
+class Measurement {
+ public:
+  Measurement(const Recipe& recipe, const HessianStore& hessians, OpSite site)
+      : runner_(site), quant_(recipe.quant), factors_(runner_, &hessians, quant_) {
+    quant_.rule = QuantRule::gptq;
+    quant_.scale = ScaleRule::sdclip;
+  }
+
+  bool suits(const TensorPlan& plan) {
+    if (!plan.integers || plan.role == QuantRole::gate || typical_magnitude(plan.weight) == 0) return false;
+    const GptqFactor* factor = factors_.factor(plan);
+    return factor != nullptr && factor->usable();
+  }
+
+  RateCurve of(const TensorPlan& plan) {
+    const MatrixView w = plan.weight;
+    const GptqFactor& factor = *factors_.factor(plan);
+    RateCurve curve{.name = plan.name(), .role = plan.role, .rows = w.rows, .cols = w.cols, .column_gain = column_gain(factor)};
+    const double signal = hessian_loss(runner_, w, *factors_.hessian(plan));
+    const double log_scale = log_column_squares(w, factor) + diagonal_of(factor).log_mean;
+    for (const double doublings : kDoublings) {
+      const double step = std::exp2(doublings) * typical_magnitude(w);
+      const QuantizedPart part =
+          quantize_tensor(plan, shared_step_setting(largest_magnitude(w), step), quant_, runner_, factors_);
+      const auto count = static_cast<double>(w.count());
+      // As the factor sees it, with what damping added.
+      const double error = part.report.loss / count + factor.added * part.report.mean_square;
+      curve.points.push_back({.doublings = doublings,
+                              .bits = entropy_by_columns(part.tensor) / count,
+                              .error = part.report.loss / signal,
+                              .bound = std::max(0.0, 0.5 * (log_scale - std::log2(error)))});
+    }
+    return curve;
+  }
+
+ private:
+  OpRunner runner_;
+  QuantRecipe quant_;
+  FactorCache factors_;
+};
+
+void sum_up(RateReport& report) {
+  double weights = 0;
+  for (const RateCurve& curve : report.tensors) weights += static_cast<double>(curve.rows * curve.cols);
+  for (const RateCurve& curve : report.tensors) {
+    const double share = static_cast<double>(curve.rows * curve.cols) / weights;
+    report.column_gain += share * curve.column_gain;
+    report.all.resize(curve.points.size());
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      report.all[i].doublings = curve.points[i].doublings;
+      report.all[i].bits += share * curve.points[i].bits;
+      report.all[i].error += share * curve.points[i].error;
+      report.all[i].bound += share * curve.points[i].bound;
+    }
+  }
+}
+
+}  // namespace
+
+double column_gain(const GptqFactor& factor) {
+  const Diagonal diagonal = diagonal_of(factor);
+  return diagonal.live == 0 ? 0 : 0.5 * (std::log2(diagonal.mean) - diagonal.log_mean);
+}
+
+RateReport measure_rates(const ParamStore& weights, const Recipe& recipe, const HessianStore& hessians, OpSite site,
+                         const AnalysisProgress& progress) {
+  Measurement measurement(recipe, hessians, site);
+  const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
+  RateReport report;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (measurement.suits(plans[i])) report.tensors.push_back(measurement.of(plans[i]));
+    if (progress) progress(static_cast<int64_t>(i + 1), static_cast<int64_t>(plans.size()));
+  }
+  sum_up(report);
+  return report;
+}
+
+}  // namespace fairway
