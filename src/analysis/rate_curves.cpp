@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 namespace fairway {
 namespace {
 
 constexpr std::array<double, 6> kDoublings{-3, -2, -1, 0, 0.5, 1};
-constexpr double kClassesAnOctave = 8;
 
 // Of ℓ² = 1/U², by column of the factor's order.
 struct Diagonal {
@@ -48,22 +46,6 @@ double log_column_squares(MatrixView w, const GptqFactor& factor) {
   return sum / static_cast<double>(std::max<int64_t>(columns, 1));
 }
 
-// Of the integers, bits of all of them, columns of about the same width together.
-double entropy_by_columns(const QuantizedTensor& t) {
-  std::map<int, std::vector<int8_t>> classes;
-  for (int64_t j = 0; j < t.cols; ++j) {
-    double squares = 0;
-    for (int64_t i = 0; i < t.rows; ++i) squares += std::pow(t.q[static_cast<size_t>(i * t.cols + j)], 2);
-    const double width = std::sqrt(squares / static_cast<double>(t.rows));
-    std::vector<int8_t>& all =
-        classes[width > 0 ? static_cast<int>(std::lround(kClassesAnOctave * std::log2(width))) : INT32_MIN];
-    for (int64_t i = 0; i < t.rows; ++i) all.push_back(t.q[static_cast<size_t>(i * t.cols + j)]);
-  }
-  double bits = 0;
-  for (const auto& [width, levels] : classes) bits += entropy_of(levels);
-  return std::min(bits, entropy_of(t.q));
-}
-
 class Measurement {
  public:
   Measurement(const Recipe& recipe, const HessianStore& hessians, OpSite site)
@@ -87,12 +69,12 @@ class Measurement {
     for (const double doublings : kDoublings) {
       const double step = std::exp2(doublings) * typical_magnitude(w);
       const QuantizedPart part =
-          quantize_tensor(plan, shared_step_setting(largest_magnitude(w), step), quant_, runner_, factors_);
+          quantize_tensor(plan, shared_step_setting(largest_magnitude(w.all()), step), quant_, runner_, factors_);
       const auto count = static_cast<double>(w.count());
       // As the factor sees it, with what damping added.
       const double error = part.report.loss / count + factor.added * part.report.mean_square;
       curve.points.push_back({.doublings = doublings,
-                              .bits = entropy_by_columns(part.tensor) / count,
+                              .bits = entropy_by_columns(part.tensor.q, w.rows, w.cols) / count,
                               .error = part.report.loss / signal,
                               .bound = std::max(0.0, 0.5 * (log_scale - std::log2(error)))});
     }
@@ -122,11 +104,6 @@ void sum_up(RateReport& report) {
 }
 
 }  // namespace
-
-double column_gain(const GptqFactor& factor) {
-  const Diagonal diagonal = diagonal_of(factor);
-  return diagonal.live == 0 ? 0 : 0.5 * (std::log2(diagonal.mean) - diagonal.log_mean);
-}
 
 RateReport measure_rates(const ParamStore& weights, const Recipe& recipe, const HessianStore& hessians, OpSite site,
                          const AnalysisProgress& progress) {

@@ -35,7 +35,4 @@ struct RateReport {
 RateReport measure_rates(const ParamStore& weights, const Recipe& recipe, const HessianStore& hessians, OpSite site,
                          const AnalysisProgress& progress);
 
-// ½·log2(mean ℓ²/geometric mean ℓ²) of a factor; its dead columns do not count.
-double column_gain(const GptqFactor& factor);
-
 }  // namespace fairway

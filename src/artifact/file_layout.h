@@ -7,7 +7,7 @@
 namespace fairway {
 
 inline constexpr std::string_view kMagic = "FWAY";
-inline constexpr uint8_t kVersion = 3;       // as written: weights may have codec 5
+inline constexpr uint8_t kVersion = 4;       // as written: steps may differ by column
 inline constexpr uint8_t kFirstVersion = 2;  // still read
 inline constexpr uint8_t kLoopedFlag = 1, kTokenizerFlag = 2, kRecipeFlag = 4, kSegmentFlag = 8, kKnownFlags = 15;
 inline constexpr size_t kHashBytes = 32, kChecksumBytes = 4;

@@ -43,6 +43,8 @@ inline constexpr ValuePart kValueParts[] = {
         [](const QuantizedTensor& t) { return t.coding == TensorCoding::integer_rows ? 2 * static_cast<size_t>(t.rows) : 0; },
         [](auto& t) { return t.scale.data(); }),
     value_part(
+        "column steps", 1, [](const QuantizedTensor& t) { return t.columns.size(); }, [](auto& t) { return t.columns.data(); }),
+    value_part(
         "halves", 2,
         [](const QuantizedTensor& t) { return t.coding == TensorCoding::half ? 2 * static_cast<size_t>(t.count()) : 0; },
         [](auto& t) { return t.halves.data(); }),

@@ -14,6 +14,7 @@ namespace {
 constexpr std::array<std::string_view, kStreamRoles> kRoleNames{"token",  "query", "key",  "value",
                                                                 "output", "up",    "down", "other"};
 constexpr int kHalfCode = 16, kSingleCode = 32;  // integer rows: the bits themselves
+constexpr int kColumnSteps = 64;                 // added to the bits where steps differ by column
 constexpr int64_t kMostRank = 256, kLeastGroup = 8, kMostGroup = 65536;
 constexpr int kGroupShift = 9;  // rank and, where it is not the usual one, group of a correction in one number
 
@@ -29,11 +30,12 @@ LowRankCorrection read_correction(uint64_t code) {
 }
 
 int coding_code(const QuantizedTensor& tensor) {
-  if (tensor.coding == TensorCoding::integer_rows) return tensor.bits;
+  if (tensor.coding == TensorCoding::integer_rows) return tensor.bits + (tensor.columns.empty() ? 0 : kColumnSteps);
   return tensor.coding == TensorCoding::half ? kHalfCode : kSingleCode;
 }
 
-QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
+// by_column: whether it has steps by column, for which there is room once its sizes are known to be right.
+QuantizedTensor read_line(ByteReader& reader, const std::string& where, bool& by_column) {
   QuantizedTensor tensor;
   const uint8_t id = reader.byte("the tensor table");
   if (id >= kParamCount) throw InputError(fmt::format("{}tensor table: parameter number {} is not known", where, id));
@@ -41,14 +43,15 @@ QuantizedTensor read_line(ByteReader& reader, const std::string& where) {
   tensor.slice = static_cast<int64_t>(reader.varint("the tensor table")) - 1;
   tensor.rows = static_cast<int64_t>(reader.varint("the tensor table"));
   tensor.cols = static_cast<int64_t>(reader.varint("the tensor table"));
-  const int code = reader.byte("the tensor table");
-  if (code >= 2 && code <= 8) {
+  const int code = reader.byte("the tensor table"), bits = code & ~kColumnSteps;
+  if (bits >= 2 && bits <= 8) {
     tensor.coding = TensorCoding::integer_rows;
-    tensor.bits = code;
+    tensor.bits = bits;
+    by_column = code != bits;
   } else if (code == kHalfCode || code == kSingleCode) {
     tensor.coding = code == kHalfCode ? TensorCoding::half : TensorCoding::single;
   } else {
-    throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 16 or 32", where,
+    throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 66 to 72, 16 or 32", where,
                                  tensor_name(tensor.bank, tensor.slice), code));
   }
   const uint64_t stored = reader.varint("the tensor table");
@@ -116,7 +119,8 @@ std::vector<QuantizedTensor> decode_table(std::string_view bytes, const ModelRec
     do {
       if (reader.left() == 0)
         throw InputError(fmt::format("{}tensor table: the architecture's parameter {} is missing", where, info.name));
-      QuantizedTensor tensor = read_line(reader, where);
+      bool by_column = false;
+      QuantizedTensor tensor = read_line(reader, where, by_column);
       if (next > 0 || tensor.bank != info.id || tensor.slice >= 0) {
         if (slices == 0 && tensor.bank == info.id)
           throw InputError(fmt::format("{}tensor table: {} is not cut into slices", where, info.name));
@@ -125,6 +129,7 @@ std::vector<QuantizedTensor> decode_table(std::string_view bytes, const ModelRec
         next = slices;  // stored whole
       }
       check_sizes(tensor, info, where);
+      if (by_column) tensor.columns.resize(static_cast<size_t>(tensor.cols));
       if (tensor.slice >= 0) ++next;
       tensors.push_back(std::move(tensor));
     } while (next < slices);
@@ -140,7 +145,7 @@ uint64_t value_bytes(const std::vector<QuantizedTensor>& tensors) {
     const int64_t rank = t.correction.rank;
     total +=
         t.coding == TensorCoding::integer_rows ? t.count() + 2 * t.rows : t.count() * (t.coding == TensorCoding::half ? 2 : 4);
-    total += rank * (t.rows + 2 * t.cols);
+    total += rank * (t.rows + 2 * t.cols) + static_cast<int64_t>(t.columns.size());
   }
   return static_cast<uint64_t>(total);
 }

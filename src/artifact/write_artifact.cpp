@@ -84,6 +84,7 @@ void check_model(const QuantizedModel& model) {
     const LowRankCorrection &have = tensor.correction, &want = blank.correction;
     if (tensor.q.size() != blank.q.size() || tensor.scale.size() != blank.scale.size() ||
         tensor.halves.size() != blank.halves.size() || tensor.singles.size() != blank.singles.size() ||
+        (!tensor.columns.empty() && tensor.columns.size() != static_cast<size_t>(tensor.cols)) ||
         have.a.size() != want.a.size() || have.b.size() != want.b.size() || have.b_scale.size() != want.b_scale.size()) {
       throw InputError(where + tensor_name(tensor.bank, tensor.slice) +
                        " holds other numbers of values than its sizes and coding imply");

@@ -26,7 +26,7 @@ Rows multiply(const PackedMatrix& w, const float* x, const cpu::DigitVector& dig
 
 Rows multiply_share(const PackedMatrix& w, const Tensor& x, const PhaseShare& share, float* y) {
   const auto* in = x.as<float>();
-  share.digits.assign(in, w.rows.cols);
+  share.digits.assign(in, w.rows.cols, w.columns);
   return multiply(w, in, share.digits, share.of(w.rows.row_tiles()), y);
 }
 
@@ -44,6 +44,7 @@ void embed(const Forward<Embed>& call, const PackedMatrix& table) {
     FAIRWAY_ASSERT(tokens[m] >= 0 && tokens[m] < table.rows.rows, "a token outside of the vocabulary");
     float* y = call.out.y.as<float>() + m * table.rows.cols;
     cpu::unpack_row(table.rows, tokens[m], y);
+    for (int64_t j = 0; j < table.rows.cols && table.columns != nullptr; ++j) y[j] *= table.columns[j];
     for (int64_t r = 0; r < table.rank; ++r)
       for (int64_t j = 0; j < table.rows.cols; ++j)
         y[j] += table.a[tokens[m] * table.rank + r] * table.b[r * table.rows.cols + j];
@@ -70,7 +71,6 @@ void projected_embed(const ProjectedEmbed& op, const Forward<ProjectedEmbed>& ca
 // The rows of all three matrices are one list, shared out evenly.
 void project(const Forward<QkvProject>& call, const Qkv& weights, const PhaseShare& share) {
   const auto* x = call.in.x.as<float>();
-  share.digits.assign(x, weights.q->rows.cols);
   const PackedMatrix* all[] = {weights.q, weights.k, weights.v};
   float* out[] = {call.out.q.as<float>(), call.out.k.as<float>(), call.out.v.as<float>()};
   int64_t tiles = 0, first = 0;
@@ -80,8 +80,9 @@ void project(const Forward<QkvProject>& call, const Qkv& weights, const PhaseSha
     const int64_t count = all[i]->rows.row_tiles();
     const cpu::TileRange range{std::clamp<int64_t>(own.begin - first, 0, count),
                                std::clamp<int64_t>(own.end - first, 0, count)};
-    multiply(*all[i], x, share.digits, range, out[i]);
     first += count;
+    if (i == 0 || all[i]->columns != all[i - 1]->columns) share.digits.assign(x, all[i]->rows.cols, all[i]->columns);
+    multiply(*all[i], x, share.digits, range, out[i]);
   }
 }
 

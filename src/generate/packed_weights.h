@@ -15,9 +15,10 @@ namespace fairway {
 
 struct PackedMatrix {
   cpu::PackedRows rows;
-  int64_t rank = 0;          // of a low-rank correction: W = scale⊙Q + A·B
-  const float* a = nullptr;  // (rows, rank)
-  const float* b = nullptr;  // (rank, cols)
+  const float* columns = nullptr;  // (cols): what an input is multiplied by first; null: nothing. Equal ones are one
+  int64_t rank = 0;                // of a low-rank correction: W = scale⊙Q⊙columns + A·B
+  const float* a = nullptr;        // (rows, rank)
+  const float* b = nullptr;        // (rank, cols)
 };
 
 class PackedWeights {
@@ -45,6 +46,7 @@ class PackedWeights {
   int64_t most_cols_ = 0;
   std::map<ParamSlot, PackedMatrix> matrices_;
   std::vector<std::vector<float>> corrections_;
+  std::map<std::vector<int8_t>, std::vector<float>> columns_;  // factors by their classes
 };
 
 }  // namespace fairway

@@ -47,7 +47,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
       runner_(site),
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
-      factors_(runner_, hessians, recipe_.quant) {
+      factors_(runner_, hessians, recipe_.quant, true) {
   const std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
   damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments);
   std::vector<size_t> all, measured;
@@ -57,7 +57,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     if (fixed(entry)) continue;
     const MatrixView w = plan.weight;
     entry.typical = typical_magnitude(w);
-    entry.largest = largest_magnitude(w);
+    entry.largest = largest_magnitude(DividedWeight(w, factors_.factor(plan), runner_.pool()).view().all());
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {

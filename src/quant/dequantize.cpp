@@ -24,7 +24,9 @@ void add_correction(const QuantizedTensor& t, int64_t row, double* sums) {
 void check_sizes(const QuantizedTensor& t) {
   const auto count = static_cast<size_t>(t.count());
   bool whole = t.coding == TensorCoding::half ? t.halves.size() == count : t.singles.size() == count;
-  if (t.coding == TensorCoding::integer_rows) whole = t.q.size() == count && t.scale.size() == static_cast<size_t>(t.rows);
+  if (t.coding == TensorCoding::integer_rows)
+    whole = t.q.size() == count && t.scale.size() == static_cast<size_t>(t.rows) &&
+            (t.columns.empty() || t.columns.size() == static_cast<size_t>(t.cols));
   const LowRankCorrection& c = t.correction;
   if (c.rank > 0)
     whole = whole && c.a.size() == static_cast<size_t>(t.rows * c.rank) && c.b.size() == static_cast<size_t>(t.cols * c.rank) &&
@@ -44,10 +46,12 @@ void dequantize(const QuantizedTensor& t, std::span<float> out) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = t.singles[i];
   if (t.coding != TensorCoding::integer_rows) return;
   std::vector<double> sums(static_cast<size_t>(t.cols));
+  const std::vector<float> factors = column_factors(t.columns);
   for (int64_t row = 0; row < t.rows; ++row) {
     const float step = from_half(t.scale[static_cast<size_t>(row)]);
     const size_t at = static_cast<size_t>(row * t.cols);
     for (size_t j = 0; j < sums.size(); ++j) sums[j] = static_cast<double>(step * static_cast<float>(t.q[at + j]));  // exact
+    for (size_t j = 0; j < factors.size(); ++j) sums[j] *= static_cast<double>(factors[j]);  // exact too: 18 and 24 bits
     if (t.correction.rank > 0) add_correction(t, row, sums.data());
     for (size_t j = 0; j < sums.size(); ++j) out[at + j] = static_cast<float>(sums[j]);
   }

@@ -93,12 +93,14 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
   FAIRWAY_ASSERT(factor.usable() && factor.side == w.cols, "GPTQ needs the factor of this weight's inputs");
   const int64_t block = std::min(kGptqBlock, w.cols);
   const auto cols = static_cast<size_t>(w.cols);
-  std::vector<float> original(static_cast<size_t>(w.count())), steps(scales.size());
+  std::vector<float> original(static_cast<size_t>(w.count())), steps(scales.size()), factors(cols, 1.0F);  // in that order
+  for (size_t j = 0; j < cols && !factor.columns.empty(); ++j)
+    factors[j] = column_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
   runner.pool().parallel_for(w.rows, [&](int64_t row) {
     const size_t at = static_cast<size_t>(row) * cols;
     for (size_t j = 0; j < cols; ++j) {
       const auto from = static_cast<size_t>(factor.order[j]);
-      original[at + j] = factor.dead[from] != 0 ? 0.0F : w.data[at + from];
+      original[at + j] = factor.dead[from] != 0 ? 0.0F : w.data[at + from] / factors[j];
     }
     steps[static_cast<size_t>(row)] = from_half(scales[static_cast<size_t>(row)]);
   });
@@ -117,7 +119,8 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
     double squares = 0;
     for (size_t j = 0; j < cols; ++j) {
       const float q = work[at + j];
-      const double delta = static_cast<double>(original[at + j]) - static_cast<double>(steps[static_cast<size_t>(row)] * q);
+      const double delta = static_cast<double>(factors[j]) *
+                           (static_cast<double>(original[at + j]) - static_cast<double>(steps[static_cast<size_t>(row)] * q));
       squares += delta * delta;
       result.q[at + static_cast<size_t>(factor.order[j])] = static_cast<int8_t>(q);
     }

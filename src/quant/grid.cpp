@@ -16,12 +16,6 @@ constexpr double kDegenerate = 2;       // times k deviations: beyond this the d
 constexpr double kReach = 1.05;         // of the grid beyond a row's largest weight: GPTQ moves weights
 constexpr float kLargestWeight = 1e4F;  // steps of larger weights could overflow half precision
 
-float largest_magnitude(std::span<const float> row) {
-  float largest = 0;
-  for (const float w : row) largest = std::max(largest, std::abs(w));
-  return largest;
-}
-
 // step(row) as halves, for every row.
 template <class Step>
 HalfScales each_row(MatrixView w, ThreadPool& pool, const Step& step) {
@@ -37,6 +31,12 @@ double sdclip_step(std::span<const float> row, double k, double levels) {
 }
 
 }  // namespace
+
+float largest_magnitude(std::span<const float> row) {
+  float largest = 0;
+  for (const float w : row) largest = std::max(largest, std::abs(w));
+  return largest;
+}
 
 double quantile(std::span<float> values, double fraction) {
   const double rank = fraction * static_cast<double>(values.size() - 1);
@@ -131,14 +131,16 @@ std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bi
   return q;
 }
 
-double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool) {
+double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
+                     std::span<const float> columns) {
   std::vector<double> sums(static_cast<size_t>(w.rows));
   pool.parallel_for(w.rows, [&](int64_t row) {
     const float step = from_half(scales[static_cast<size_t>(row)]);
     double sum = 0;
-    for (int64_t i = row * w.cols; i < (row + 1) * w.cols; ++i) {
+    for (int64_t j = 0, i = row * w.cols; j < w.cols; ++j, ++i) {
+      const double factor = columns.empty() ? 1.0 : static_cast<double>(columns[static_cast<size_t>(j)]);
       const double error =
-          static_cast<double>(w.data[i]) - static_cast<double>(step * static_cast<float>(q[static_cast<size_t>(i)]));
+          static_cast<double>(w.data[i]) - factor * static_cast<double>(step * static_cast<float>(q[static_cast<size_t>(i)]));
       sum += error * error;
     }
     sums[static_cast<size_t>(row)] = sum;

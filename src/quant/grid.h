@@ -17,6 +17,7 @@ struct MatrixView {  // (rows, cols), dense
   int64_t rows = 0, cols = 0;
 
   std::span<const float> row(int64_t index) const { return {data + index * cols, static_cast<size_t>(cols)}; }
+  std::span<const float> all() const { return {data, static_cast<size_t>(count())}; }
   int64_t count() const { return rows * cols; }
 };
 
@@ -28,6 +29,7 @@ inline constexpr double kLeastClip = 1.0;              // the percentile rule ne
 
 // Linear interpolation at rank fraction·(n−1) of the sorted values, whose order it changes; n > 0.
 double quantile(std::span<float> values, double fraction);
+float largest_magnitude(std::span<const float> values);
 double unbiased_deviation(std::span<const float> values);  // 0 for fewer than two
 
 // s = max(quantile(|w|), 1)/R.
@@ -49,8 +51,9 @@ double typical_magnitude(MatrixView w);  // geometric mean of the rows' root mea
 // q = clamp(round(w/s), −R, R).
 std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool);
 
-// Σ (w − s·q)², summed by rows in order.
-double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool);
+// Σ (w − s·f·q)², summed by rows in order; without columns f is 1.
+double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
+                     std::span<const float> columns = {});
 
 // Throws InputError naming the tensor, the place and the value of a weight that is not finite, or too large for a half scale.
 void require_finite(MatrixView w, std::string_view name);

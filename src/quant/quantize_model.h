@@ -34,7 +34,8 @@ struct QuantReport {
 // Factors of the Hessians, made when first asked for and kept: Q, K and V, and every clip tried, share one.
 class FactorCache {
  public:
-  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant);
+  // by_column: the factors of layers' matrices have steps by column.
+  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, bool by_column = false);
   const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
   const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
 
@@ -42,6 +43,7 @@ class FactorCache {
   OpRunner* runner_;
   const HessianStore* hessians_;
   Damping damping_;
+  bool by_column_;
   std::map<std::string, GptqFactor> factors_;
 };
 
@@ -69,7 +71,8 @@ void dequantize(const QuantizedTensor& tensor, std::span<float> out);
 void dequantize(const QuantizedModel& model, ParamStore& out);
 
 // Order-0 entropy of the integers and what the scales, halves and corrections take besides: the size of an ideal static coder.
-double entropy_of(std::span<const int8_t> q);  // bits, all values together
+double entropy_of(std::span<const int8_t> q);                                      // bits, all values together
+double entropy_by_columns(std::span<const int8_t> q, int64_t rows, int64_t cols);  // those of like columns together
 double estimated_bits(const QuantizedTensor& tensor);
 double estimated_bits(const QuantizedModel& model);
 

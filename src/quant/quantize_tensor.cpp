@@ -18,8 +18,10 @@ struct Candidate {
 std::vector<Candidate> candidates(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant,
                                   ThreadPool& pool, const GptqFactor* factor) {
   if (plan.role == QuantRole::gate) return {{absmax_scales(plan.weight, setting.bits, pool), "absmax"}};
-  if (setting.step > 0)
-    return {{shared_step_scales(plan.weight, setting.step, pool), fmt::format("step {:.4g}", setting.step)}};
+  if (setting.step > 0) {
+    const DividedWeight w(plan.weight, factor, pool);
+    return {{shared_step_scales(w.view(), setting.step, pool), fmt::format("step {:.4g}", setting.step)}};
+  }
   if (quant.scale == ScaleRule::percentile) {
     std::vector<Candidate> list;
     const auto add = [&](double percentile) {
@@ -85,7 +87,8 @@ Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scal
       rounded.loss = hessian_loss(how.runner, {error.data(), plan.weight.rows, plan.weight.cols}, *how.hessian);
     }
   }
-  rounded.squares = squared_error(plan.weight, rounded.q, scales, how.runner.pool());
+  const std::vector<float> columns = how.factor != nullptr ? column_factors(how.factor->columns) : std::vector<float>{};
+  rounded.squares = squared_error(plan.weight, rounded.q, scales, how.runner.pool(), columns);
   return rounded;
 }
 
@@ -107,8 +110,8 @@ void take_best(const TensorPlan& plan, const Attempt& how, std::vector<Candidate
 
 }  // namespace
 
-FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant)
-    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping} {}
+FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, bool by_column)
+    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, by_column_(by_column) {}
 
 const Hessian* FactorCache::hessian(const TensorPlan& plan) const {
   if (hessians_ == nullptr || plan.point.empty()) return nullptr;
@@ -121,6 +124,7 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   if (source == nullptr) return nullptr;
   const auto [at, fresh] = factors_.try_emplace(plan.point);
   if (fresh) at->second = factorize(*runner_, *source, damping_);
+  if (fresh && by_column_ && plan.matrix()) take_column_steps(at->second);
   return &at->second;
 }
 
@@ -150,7 +154,10 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
   how.by_hessian = quant.choice == ClipChoice::hessian && how.hessian != nullptr;
   report.weighted = how.hessian != nullptr;
   report.gptq = how.factor != nullptr;
-  if (how.factor != nullptr) report.damping_retries = how.factor->retries;
+  if (how.factor != nullptr) {
+    report.damping_retries = how.factor->retries;
+    part.tensor.columns = how.factor->columns;
+  }
   take_best(plan, how, candidates(plan, setting, quant, runner.pool(), how.factor), part);
   report.entropy = entropy_of(part.tensor.q) / static_cast<double>(plan.weight.count());
   return part;

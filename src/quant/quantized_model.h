@@ -1,5 +1,6 @@
-// What quantizing makes and the artifact stores: integers with a half-precision scale per row for the large matrices, halves
-// for the rest (scoring spec §4.1, §4.2). Banks are cut into their layers' matrices; a tensor is named by its bank and slice.
+// What quantizing makes and the artifact stores: integers with a half-precision scale per row, and perhaps a factor per column,
+// for the large matrices, halves for the rest (scoring spec §4.1, §4.2). Banks are cut into their layers' matrices; a tensor is
+// named by its bank and slice.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ struct QuantizedTensor {
   int bits = 0;                 // integer_rows: 2 … 8; values lie in [-R, R], R = 2^(bits-1) - 1
   std::vector<int8_t> q;        // integer_rows: (rows, cols)
   std::vector<uint16_t> scale;  // integer_rows: half, one per row
+  std::vector<int8_t> columns;  // integer_rows: classes of steps (column_steps.h), one per column; empty: all alike
   std::vector<uint16_t> halves;
   std::vector<float> singles;
   LowRankCorrection correction;
@@ -43,6 +45,7 @@ struct QuantizedTensor {
   bool operator==(const QuantizedTensor&) const = default;
 };
 
+inline constexpr int kMostColumnClass = 24;
 inline constexpr int largest_level(int bits) { return (1 << (bits - 1)) - 1; }
 
 struct QuantizedModel {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "quant/hessians.h"
+#include "quant/quantized_model.h"
 
 namespace fairway {
 namespace {
@@ -48,12 +49,6 @@ GridSetting shared_step_setting(double largest, double step) {
   int bits = 2;
   while (bits < 8 && largest_level(bits) < kHeadroom * largest / step + 1) ++bits;
   return {.bits = bits, .step = step};
-}
-
-double largest_magnitude(MatrixView w) {
-  float largest = 0;
-  for (int64_t i = 0; i < w.count(); ++i) largest = std::max(largest, std::abs(w.data[i]));
-  return largest;
 }
 
 double sensitivity(QuantRole role, const SensitivityRecipe& weights) {

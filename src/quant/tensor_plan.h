@@ -35,7 +35,6 @@ GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant);
 // One step for the whole tensor, on the narrowest grid that reaches its largest weight and a little further: GPTQ moves
 // weights.
 GridSetting shared_step_setting(double largest, double step);
-double largest_magnitude(MatrixView w);
 double sensitivity(QuantRole role, const SensitivityRecipe& weights);
 
 }  // namespace fairway

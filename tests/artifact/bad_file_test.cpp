@@ -63,8 +63,8 @@ std::vector<Fault> header_faults() {
   return {
       {"empty", "not a Fairway artifact", [] { return std::string(); }},
       {"magic alone", "too few for an artifact", [] { return std::string("FWAY\x01"); }},
-      changed("version", "artifact version 4", [](FileParts& f) { f.version = 4; }),
-      changed("first version", "artifact version 1, this program reads versions 2 to 3", [](FileParts& f) { f.version = 1; }),
+      changed("version", "artifact version 5", [](FileParts& f) { f.version = 5; }),
+      changed("first version", "artifact version 1, this program reads versions 2 to 4", [](FileParts& f) { f.version = 1; }),
       {"bit flipped, not sealed", "checksum",
        [] {
          std::string file = parts_of(good()).file();
@@ -128,6 +128,9 @@ std::vector<Fault> model_faults() {
       table("huge dims", "is 4503599627370496 x 16", [](auto& t) { t[0].rows = int64_t{1} << 52; }),
       table("zero dims", "embed.token is 0 x 16", [](auto& t) { t[0].rows = 0; }),
       table("bits", "has coding 9", [](auto& t) { t[0].bits = 9; }),
+      table("bits by column", "has coding 73", [](auto& t) { t[0].bits = 9, t[0].columns.resize(16); }),
+      table("steps by column that are not there", "column steps: 48 bytes are stored, expected 64",
+            [](auto& t) { t[0].columns.resize(16); }),
       table("rank", "correction of rank 17", [](auto& t) { t[0].correction.rank = 17; }),
       table("groups too small", "in groups of 7, expected", [](auto& t) { t[0].correction = {.rank = 1, .group = 7}; }),
       table("groups too large", "in groups of 65537", [](auto& t) { t[0].correction = {.rank = 1, .group = 65537}; }),
@@ -210,6 +213,8 @@ std::vector<Fault> data_faults() {
       changed("weight beyond its grid", "the grid of 5 bits ends at 15", [](FileParts& f) { f.part("query").bytes[3] = 16; }),
       changed("scale", "embed.token: a row scale is negative or not finite",
               [](FileParts& f) { f.part("row scales").bytes[1] = 0x7C; }),
+      changed("column step", "bank.down[0]: a column's step lies beyond class 24",
+              [](FileParts& f) { f.part("column steps").bytes[1] = 25; }),
       changed("half", "a half is not finite", [](FileParts& f) { f.part("halves").bytes[1] = 0x7E; }),
       changed("single", "a single is not finite",
               [](FileParts& f) { std::memcpy(f.part("singles").bytes.data(), "\0\0\xc0\x7f", 4); }),

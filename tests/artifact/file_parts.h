@@ -28,7 +28,14 @@ inline ModelRecipe tiny_architecture() {
   return m;
 }
 
-// Matrices as integers (embeddings of 8 bits, slices of 5 or 6), the last parameter as singles, the rest as halves.
+inline std::vector<int8_t> made_columns(int64_t cols) {
+  std::vector<int8_t> classes;
+  for (int64_t j = 0; j < cols; ++j) classes.push_back(static_cast<int8_t>(j * 5 % 13 - 6));
+  return classes;
+}
+
+// Matrices as integers (embeddings of 8 bits, slices of 5 or 6, those of bank.down with steps by column), the last parameter as
+// singles, the rest as halves.
 inline QuantizedModel made_model(const ModelRecipe& architecture, uint64_t seed, double spread = 2.4) {
   QuantizedModel model;
   model.model = architecture;
@@ -60,6 +67,7 @@ inline QuantizedModel made_model(const ModelRecipe& architecture, uint64_t seed,
       for (int8_t& b : t.correction.b) b = static_cast<int8_t>(static_cast<int>(rng.below(16)) - 8);
       if (t.correction.rank > 0) t.correction.a_scale = to_half(0.125F);
       for (uint16_t& s : t.correction.b_scale) s = to_half(0.0625F);
+      if (info.name == "bank.down") t.columns = made_columns(t.cols);
       model.tensors.push_back(std::move(t));
     }
   }
@@ -74,7 +82,7 @@ inline std::string sealed(std::string body) {
 
 struct FileParts {
   std::string magic = "FWAY";
-  char version = 3, flags = 7;
+  char version = 4, flags = 7;
   std::string hashes = std::string(64, '\x5a'), length = std::string(1, '\x20');
   struct Part {
     std::string name;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/half.h"
 #include "base/sha256.h"
+#include "quant/column_steps.h"
 #include "quant/quantize_model.h"
 
 namespace fairway {
@@ -103,6 +104,8 @@ TEST(Artifact, RefusesModelsItCannotStore) {
   refuses([](QuantizedModel& m) { m.tensors[0].q.pop_back(); });
   refuses([](QuantizedModel& m) { m.tensors[1].q[3] = 31, m.tensors[1].bits = 4; });
   refuses([](QuantizedModel& m) { m.tensors[0].scale[0] = 0x7C00; });
+  refuses([](QuantizedModel& m) { m.tensors[0].columns.resize(3); });
+  refuses([](QuantizedModel& m) { m.tensors[0].columns.assign(16, 99); });
   refuses([](QuantizedModel& m) { m.tokenizer = "abc"; });
   refuses([](QuantizedModel& m) { m.tensors[0].rows += 1; });
 }
@@ -122,12 +125,18 @@ TEST(Artifact, DequantizesIntoTheModelsParameters) {
   const QuantizedTensor& token = model.tensors[0];
   const float first = static_cast<float>(token.q[5]) * from_half(token.scale[0]);
   EXPECT_EQ(weights.bank(ParamId::embed_token).value.as<float>()[5], first);
+  const QuantizedTensor& down = *std::find_if(model.tensors.begin(), model.tensors.end(),
+                                              [](const QuantizedTensor& t) { return t.bank == ParamId::down; });
+  const auto product = static_cast<double>(static_cast<float>(down.q[5]) * from_half(down.scale[0]));
+  EXPECT_EQ(weights.bank(ParamId::down).value.as<float>()[5],
+            static_cast<float>(product * static_cast<double>(column_factor(down.columns[5]))));
 }
 
 // Files written by earlier releases: they must read forever, to these weights.
 TEST(Artifact, ReadsTheKeptFiles) {
   const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
-  for (const std::string name : {"version2", "version3", "version3b", "version3c", "version3d"}) {
+  for (const std::string name :
+       {"version2", "version3", "version3b", "version3c", "version3d", "version4", "version4columns"}) {
     const QuantizedModel model = load_artifact(folder / (name + ".fwy"));
     std::string values;
     for (const QuantizedTensor& tensor : model.tensors) {
@@ -143,15 +152,20 @@ TEST(Artifact, ReadsTheKeptFiles) {
   }
 }
 
-// The newest kept file is what is written now. What decoders must do otherwise needs a version of its own, other choices of the
-// encoder (3b: tensors choose their plans together; 3c: values that repeat are matched; 3d: one more key of [model]) a file; it
-// lies ready then.
+// The newest kept files are what is written now. What decoders must do otherwise needs a version of its own, other choices of
+// the encoder (3b: tensors choose their plans together; 3c: values that repeat are matched; 3d: one more key of [model]) a
+// file; it lies ready then.
 TEST(Artifact, WritesTheKeptBytes) {
-  const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact", kept = folder / "version3d.fwy";
-  const std::string written = write_artifact(load_artifact(folder / "version2.fwy"));
-  const std::filesystem::path other = std::filesystem::path(testing::TempDir()) / "newest.fwy";
-  save_artifact(other, written);
-  EXPECT_TRUE(std::filesystem::exists(kept) && read_file(kept) == written) << "what is written now lies in " << other;
+  const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
+  const auto expect_kept = [&](const std::string& name, const QuantizedModel& model) {
+    const std::string written = write_artifact(model);
+    const std::filesystem::path kept = folder / (name + ".fwy"),
+                                other = std::filesystem::path(testing::TempDir()) / (name + ".fwy");
+    save_artifact(other, written);
+    EXPECT_TRUE(std::filesystem::exists(kept) && read_file(kept) == written) << "what is written now lies in " << other;
+  };
+  expect_kept("version4", load_artifact(folder / "version2.fwy"));
+  expect_kept("version4columns", made_model(tiny_architecture(), 9));
 }
 
 }  // namespace

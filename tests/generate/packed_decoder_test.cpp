@@ -67,12 +67,13 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
 }
 
-void expect_scorers_logits(const Recipe& recipe, ModelStage stage) {
-  const QuantizedModel model = quantized(recipe);
+void expect_scorers_logits(const Recipe& recipe, ModelStage stage, const QuantizedModel& model) {
   const std::vector<int32_t> tokens = tokens_of(recipe, kLength, 3);
   const auto want = scored(model, recipe, stage, tokens), got = decoded(model, recipe, stage, tokens, 2);
   for (size_t t = 0; t < tokens.size(); ++t) ASSERT_LE(distance(got[t], want[t]), 3e-5) << "token " << t;
 }
+
+void expect_scorers_logits(const Recipe& recipe, ModelStage stage) { expect_scorers_logits(recipe, stage, quantized(recipe)); }
 
 TEST(PackedDecoding, GivesTheScorersLogits) {
   for (const StageCase& stage : every_stage()) {
@@ -90,6 +91,18 @@ TEST(PackedDecoding, TakesEveryWidthAndCorrections) {
     recipe.quant.lqer.rank = 4;
     expect_scorers_logits(recipe, {});
   }
+}
+
+// Of Q, K and V the last two share their columns' steps, the first has others; the token table is looked up and multiplied.
+TEST(PackedDecoding, TakesStepsByColumn) {
+  const Recipe recipe = shrunk("pr1105");
+  QuantizedModel model = quantized(recipe);
+  for (QuantizedTensor& t : model.tensors) {
+    if (t.coding != TensorCoding::integer_rows) continue;
+    const int64_t many = t.bank == ParamId::qo ? 7 : 5;
+    for (int64_t j = 0; j < t.cols; ++j) t.columns.push_back(static_cast<int8_t>(j * 3 % many - many / 2));
+  }
+  expect_scorers_logits(recipe, {}, model);
 }
 
 TEST(PackedDecoding, GivesTheSameBitsOnAnyNumberOfThreads) {

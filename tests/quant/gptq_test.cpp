@@ -8,7 +8,7 @@
 
 #include "backends/backends.h"
 #include "quant/problem.h"
-#include "quant/quantized_model.h"
+#include "quant/quantize_model.h"
 
 namespace fairway::quant_test {
 namespace {
@@ -76,6 +76,55 @@ TEST(Gptq, LosesLessTheMoreInputsAreCorrelated) {  // (iii)
     EXPECT_NEAR(hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian) / result.loss, 1, 1e-4)
         << "the loss told by GPTQ is that of its result";
   }
+}
+
+// Inputs whose columns differ by far: at the same step in the geometric mean the loss falls as column_gain() says, it is that
+// of the weights as they are read back, and bits stay about the same.
+TEST(Gptq, StepsByColumnLoseLess) {
+  Queue queue(2);
+  OpRunner runner(queue);
+  const Matrix w = gaussian(256, 64, 6);
+  Hessian hessian = factor_model(64, 16, 0.3, 7);
+  for (int64_t i = 0; i < 64; ++i)
+    for (int64_t j = 0; j < 64; ++j) hessian.values[static_cast<size_t>(i * 64 + j)] *= std::exp2((i % 8 + j % 8) / 2.0);
+  const GptqFactor alike = factorize(runner, hessian, {.share = 1e-6});
+  GptqFactor by_column = alike;
+  take_column_steps(by_column);
+  ASSERT_EQ(by_column.columns.size(), 64U);
+  const double gain = column_gain(alike);
+  EXPECT_GT(gain, 0.4);
+  EXPECT_LT(column_gain(by_column), 0.02) << "what is left is rounding to classes";
+
+  const auto make = [&](const GptqFactor& factor) {
+    const DividedWeight divided(w.view(), &factor, runner.pool());
+    QuantizedTensor t{
+        .rows = w.rows, .cols = w.cols, .coding = TensorCoding::integer_rows, .bits = 8, .columns = factor.columns};
+    t.scale = shared_step_scales(divided.view(), 0.1, runner.pool());
+    GptqResult result = gptq(runner, w.view(), t.scale, t.bits, factor);
+    t.q = std::move(result.q);
+    std::vector<float> error(w.values.size());
+    dequantize(t, error);
+    double squares = 0;
+    for (size_t i = 0; i < error.size(); ++i) {
+      error[i] = w.values[i] - error[i];
+      squares += static_cast<double>(error[i]) * static_cast<double>(error[i]);
+    }
+    EXPECT_NEAR(hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian) / result.loss, 1, 1e-3);
+    EXPECT_NEAR(squared_error(w.view(), t.q, t.scale, runner.pool(), column_factors(t.columns)) / squares, 1, 1e-6);
+    return std::pair{result.loss, entropy_by_columns(t.q, t.rows, t.cols) / static_cast<double>(t.count())};
+  };
+  const auto [loss, bits] = make(alike);
+  const auto [less, as_many] = make(by_column);
+  EXPECT_NEAR(0.5 * std::log2(loss / less), gain, 0.06);
+  EXPECT_NEAR(as_many, bits, 0.06);
+}
+
+TEST(Gptq, ColumnFactorsAreExactPowersOfTwoEachFourClasses) {
+  for (int octave = -6; octave <= 6; ++octave)
+    EXPECT_EQ(column_factor(static_cast<int8_t>(4 * octave)), std::ldexp(1.0F, octave));
+  EXPECT_EQ(column_factor(-1), std::ldexp(column_factor(3), -1));
+  EXPECT_FLOAT_EQ(column_factor(2) * column_factor(2), 2);
+  EXPECT_FLOAT_EQ(column_factor(1) * column_factor(3), 2);
 }
 
 TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {

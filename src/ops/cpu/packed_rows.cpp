@@ -198,8 +198,13 @@ DigitVector::DigitVector(int64_t most_cols)
   FAIRWAY_ASSERT(most_cols <= kMostPackedCols, "a packed row is too long for 32-bit sums");
 }
 
-void DigitVector::assign(const float* x, int64_t cols) {
+void DigitVector::assign(const float* x, int64_t cols, const float* factor) {
   FAIRWAY_ASSERT(cols <= stride_, "a vector longer than there is room for");
+  if (factor != nullptr) {
+    scaled_.resize(static_cast<size_t>(cols));
+    for (int64_t j = 0; j < cols; ++j) scaled_[static_cast<size_t>(j)] = x[j] * factor[j];
+    x = scaled_.data();
+  }
   const PackedKernels& kernel = packed_kernels();
   const uint32_t bits = kernel.largest(x, cols);  // of |x|, as floats are ordered like integers
   float largest;

@@ -57,7 +57,8 @@ void unpack_row(const PackedRows& from, int64_t row, float* out);
 class alignas(64) DigitVector {  // one for each thread, on lines of its own
  public:
   explicit DigitVector(int64_t most_cols);
-  void assign(const float* x, int64_t cols);  // elements that are not finite make every product NaN
+  // Of x⊙factor, or of x where that is null. Elements that are not finite make every product NaN.
+  void assign(const float* x, int64_t cols, const float* factor = nullptr);
 
   double unit() const { return unit_; }
   const int8_t* digits(int place) const { return digits_.data() + place * stride_; }  // 0 is the lowest
@@ -68,6 +69,7 @@ class alignas(64) DigitVector {  // one for each thread, on lines of its own
   double unit_ = 0;
   int32_t sums_[3] = {};
   std::vector<int8_t> digits_;
+  std::vector<float> scaled_;
 };
 
 // y[row] of the rows in the range; y is the whole vector (rows).
