@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "quant/column_steps.h"
 #include "quant/quantize_model.h"
+#include "quant/step_factors.h"
 
 namespace fairway {
 namespace {
@@ -112,7 +112,7 @@ void PackedWeights::finish(const QuantizedModel& model, ThreadPool& pool) {
     }
     PackedMatrix& matrix = at->second;
     std::transform(t.scale.begin(), t.scale.end(), const_cast<float*>(matrix.rows.scale), from_half);
-    if (!t.columns.empty()) matrix.columns = columns_.try_emplace(t.columns, column_factors(t.columns)).first->second.data();
+    if (!t.columns.empty()) matrix.columns = columns_.try_emplace(t.columns, step_factors(t.columns)).first->second.data();
     if (t.correction.rank == 0) continue;
     matrix.rank = t.correction.rank;
     matrix.a = corrections_.emplace_back(factor_a(t.correction)).data();

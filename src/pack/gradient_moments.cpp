@@ -52,10 +52,23 @@ class SequenceGradient {
   std::unique_ptr<Session> session_;
 };
 
-double squares(const float* values, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-  return sum;
+// Adds the squares of each row.
+void add_squares(const float* values, const MatrixView& w, std::vector<double>& rows) {
+  for (int64_t row = 0; row < w.rows; ++row, values += w.cols)
+    for (int64_t j = 0; j < w.cols; ++j)
+      rows[static_cast<size_t>(row)] += static_cast<double>(values[j]) * static_cast<double>(values[j]);
+}
+
+// A few sequences say little of a row that they seldom touch, so all rows are drawn towards their mean. Of 0.1 to 4, 0.4 lost
+// least on the demo at budgets from 350 to 450 KB, with 64 sequences less than with 16.
+TensorMoment moment_of(const std::vector<double>& rows) {
+  constexpr double kDrawn = 0.4;
+  TensorMoment out;
+  for (const double row : rows) out.all += row;
+  if (!(out.all > 0)) return out;
+  for (const double row : rows)
+    out.rows.push_back(static_cast<float>((row * static_cast<double>(rows.size()) / out.all + kDrawn) / (1 + kDrawn)));
+  return out;
 }
 
 }  // namespace
@@ -67,7 +80,9 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
   const std::vector<TensorPlan> plans = tensor_plans(gradient.params(), model.recipe);
   const Tensor values = gradient.params().flat_values(), grads = gradient.params().flat_grads();
   std::vector<float> sum(static_cast<size_t>(grads.numel()));
-  std::vector<double> each(plans.size()), all(plans.size());
+  std::vector<std::vector<double>> each, all;
+  for (const TensorPlan& plan : plans) each.emplace_back(static_cast<size_t>(plan.weight.rows));
+  all = each;
   const auto place = [&](const TensorPlan& plan) { return plan.weight.data - values.as<float>(); };
   const auto over_plans = [&](auto&& body) {
     model.site.pool().parallel_for(static_cast<int64_t>(plans.size()), [&](int64_t i) { body(static_cast<size_t>(i)); });
@@ -77,17 +92,20 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
     over_plans([&](size_t i) {
       const float* from = grads.as<float>() + place(plans[i]);
       float* into = sum.data() + place(plans[i]);
-      each[i] += squares(from, plans[i].weight.count());
+      add_squares(from, plans[i].weight, each[i]);
       for (int64_t k = 0; k < plans[i].weight.count(); ++k) into[k] += from[k];
     });
     if (model.progress) model.progress("gradients", s + 1, sequences);
   }
-  over_plans([&](size_t i) { all[i] = squares(sum.data() + place(plans[i]), plans[i].weight.count()); });
+  over_plans([&](size_t i) { add_squares(sum.data() + place(plans[i]), plans[i].weight, all[i]); });
   // Unbiased variance of a sequence's mean gradient, times its tokens: that of a token's, were tokens independent.
   TensorMoments out;
   const auto n = static_cast<double>(sequences);
-  for (size_t i = 0; i < plans.size(); ++i)
-    out[plans[i].name()] = std::max(0.0, (each[i] - all[i] / n) / (n - 1)) * static_cast<double>(length);
+  for (size_t i = 0; i < plans.size(); ++i) {
+    for (size_t row = 0; row < each[i].size(); ++row)
+      each[i][row] = std::max(0.0, (each[i][row] - all[i][row] / n) / (n - 1)) * static_cast<double>(length);
+    out[plans[i].name()] = moment_of(each[i]);
+  }
   return out;
 }
 

@@ -9,7 +9,7 @@
 
 namespace fairway {
 
-inline constexpr int64_t kMomentSequences = 16, kMomentTokens = 256;  // of each, where rows are long enough
+inline constexpr int64_t kMomentSequences = 64, kMomentTokens = 256;  // of each, where rows are long enough
 
 // text: sequences of length + 1 tokens, at least two of them; each token is predicted from those before it. Every rank does all
 // of it.

@@ -47,9 +47,10 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
       runner_(site),
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
-      factors_(runner_, hessians, recipe_.quant, true) {
+      moments_(moments),
+      factors_(runner_, hessians, recipe_.quant, &moments_) {
   const std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
-  damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments);
+  damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments_);
   std::vector<size_t> all, measured;
   for (const TensorPlan& plan : plans) {
     Entry& entry = entries_.emplace_back(Entry{.plan = plan});
@@ -57,7 +58,10 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     if (fixed(entry)) continue;
     const MatrixView w = plan.weight;
     entry.typical = typical_magnitude(w);
-    entry.largest = largest_magnitude(DividedWeight(w, factors_.factor(plan), runner_.pool()).view().all());
+    const GptqFactor* factor = factors_.factor(plan);
+    const DividedWeight divided(w, row_classes(factors_.dependence(plan)), factor ? factor->columns : std::vector<int8_t>{},
+                                runner_.pool());
+    entry.largest = largest_magnitude(divided.view().all());
     measured.push_back(entries_.size() - 1);
   }
   for (const double doublings : kMeasured) {

@@ -37,7 +37,7 @@ class BitAllocator {
   struct Entry {
     TensorPlan plan;
     double typical = 0;           // magnitude of a weight
-    double largest = 0;           // weight
+    double largest = 0;           // weight, in units of the step
     std::vector<Option> options;  // empty: fixed
     int chosen = 0;
     QuantizedPart part;  // at `chosen`
@@ -61,6 +61,7 @@ class BitAllocator {
   OpRunner runner_;
   Recipe recipe_;     // with the rules used here
   std::string hash_;  // of the recipe as it was given
+  TensorMoments moments_;
   FactorCache factors_;
   DamageModel damage_;
   std::vector<Entry> entries_;

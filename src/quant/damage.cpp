@@ -18,17 +18,17 @@ DamageModel::DamageModel(const std::vector<TensorPlan>& plans, const QuantRecipe
       for (int64_t i = 0; i < w.count(); ++i) tensor.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
     tensor.weight = sensitivity(plan.role, quant.sensitivity) * tensor.count;
     const auto moment = moments.find(plan.name());
-    if (moment == moments.end() || !std::isfinite(moment->second)) continue;
+    if (moment == moments.end() || !std::isfinite(moment->second.all)) continue;
     // ½·moment·tr(D·H·Dᵀ)/(rows·tr H) is weight·tr(D·H·Dᵀ)/signal; without H it is that of inputs alike in all columns.
     const double inputs = hessian != nullptr ? hessian->trace() : static_cast<double>(w.cols);
-    tensor.weight = 0.5 * moment->second * tensor.signal / (static_cast<double>(w.rows) * inputs);
+    tensor.weight = 0.5 * moment->second.all * tensor.signal / (static_cast<double>(w.rows) * inputs);
   }
 }
 
 double DamageModel::relative_error(size_t index, const TensorReport& report) const {
   const Tensor& tensor = tensors_[index];
   if (!(tensor.signal > 0)) return 0;
-  return (report.weighted ? report.loss : report.mean_square * tensor.count) / tensor.signal;
+  return report.counted / tensor.signal;
 }
 
 double DamageModel::of(const QuantReport& report) const {

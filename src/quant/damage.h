@@ -1,5 +1,6 @@
-// What quantizing is expected to cost: Σ over tensors of weight·tr(D·H·Dᵀ)/tr(W·H·Wᵀ). With measured moments (tensor_moments.h)
-// it is in nats a token; without them a weight is the sensitivity of the role·weights, and sums only compare with each other.
+// What quantizing is expected to cost: Σ over tensors of weight·tr(D·H·Dᵀ)/tr(W·H·Wᵀ), rows counted as the loss depends on
+// them. With measured moments (tensor_moments.h) it is in nats a token; without them a weight is the sensitivity of the
+// role·weights, and sums only compare with each other.
 #pragma once
 
 #include "quant/quantize_model.h"

@@ -46,7 +46,7 @@ void dequantize(const QuantizedTensor& t, std::span<float> out) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = t.singles[i];
   if (t.coding != TensorCoding::integer_rows) return;
   std::vector<double> sums(static_cast<size_t>(t.cols));
-  const std::vector<float> factors = column_factors(t.columns);
+  const std::vector<float> factors = step_factors(t.columns);
   for (int64_t row = 0; row < t.rows; ++row) {
     const float step = from_half(t.scale[static_cast<size_t>(row)]);
     const size_t at = static_cast<size_t>(row * t.cols);

@@ -95,7 +95,7 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
   const auto cols = static_cast<size_t>(w.cols);
   std::vector<float> original(static_cast<size_t>(w.count())), steps(scales.size()), factors(cols, 1.0F);  // in that order
   for (size_t j = 0; j < cols && !factor.columns.empty(); ++j)
-    factors[j] = column_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
+    factors[j] = step_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
   runner.pool().parallel_for(w.rows, [&](int64_t row) {
     const size_t at = static_cast<size_t>(row) * cols;
     for (size_t j = 0; j < cols; ++j) {
@@ -127,6 +127,7 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
     losses[static_cast<size_t>(row)] = std::max(0.0, losses[static_cast<size_t>(row)] - factor.added * squares);
   });
   for (const double loss : losses) result.loss += loss;
+  result.row_losses = std::move(losses);
   return result;
 }
 

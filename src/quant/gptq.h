@@ -2,9 +2,9 @@
 // spread over those not yet rounded. The factor depends on the Hessian alone, so Q, K and V share it, as do all clips tried.
 #pragma once
 
-#include "quant/column_steps.h"
 #include "quant/grid.h"
 #include "quant/hessians.h"
+#include "quant/step_factors.h"
 
 namespace fairway {
 
@@ -22,7 +22,7 @@ struct GptqFactor {
   std::vector<uint8_t> dead;     // by column: its inputs were always zero, so its weights become zero
   std::vector<double> diagonal;  // of the damped Hessian, by column
   std::vector<float> upper;      // (C, C) in that order; empty: every damping failed
-  std::vector<int8_t> columns;   // classes of steps by column, which `upper` then has in it (column_steps.h); empty: all alike
+  std::vector<int8_t> columns;   // classes of steps by column, which `upper` then has in it (step_factors.h); empty: all alike
   double added = 0;              // to the diagonal, all together
   int retries = 0;               // how often damping was multiplied by ten
 
@@ -33,6 +33,7 @@ GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& da
 struct GptqResult {
   std::vector<int8_t> q;  // (rows, cols)
   double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q
+  std::vector<double> row_losses;
 };
 // With the factor's steps by column; scales are those of weights divided by them.
 GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor);

@@ -97,10 +97,11 @@ HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool) {
   });
 }
 
-HalfScales shared_step_scales(MatrixView w, double step, ThreadPool& pool) {
-  return each_row(w, pool, [&](std::span<const float> row, int64_t) {
+HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool) {
+  return each_row(w, pool, [&](std::span<const float> row, int64_t index) {
     const double largest = largest_magnitude(row);
-    return largest > 0 ? std::max(step, kReach * largest / largest_level(8)) : 0;
+    const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[static_cast<size_t>(index)]);
+    return largest > 0 ? factor * std::max(step, kReach * largest / largest_level(8)) : 0;
   });
 }
 
@@ -131,8 +132,8 @@ std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bi
   return q;
 }
 
-double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
-                     std::span<const float> columns) {
+std::vector<double> squared_errors(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
+                                   std::span<const float> columns) {
   std::vector<double> sums(static_cast<size_t>(w.rows));
   pool.parallel_for(w.rows, [&](int64_t row) {
     const float step = from_half(scales[static_cast<size_t>(row)]);
@@ -145,8 +146,13 @@ double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& 
     }
     sums[static_cast<size_t>(row)] = sum;
   });
+  return sums;
+}
+
+double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
+                     std::span<const float> columns) {
   double total = 0;
-  for (const double sum : sums) total += sum;
+  for (const double sum : squared_errors(w, q, scales, pool, columns)) total += sum;
   return total;
 }
 

@@ -43,17 +43,19 @@ struct HessianClip {
 };
 HalfScales hessian_sdclip_scales(MatrixView w, const HessianClip& clip, int bits, ThreadPool& pool);
 HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool);  // s = absmax/R
-// s = step for all rows, which for errors that count alike costs the fewest bits; a row whose largest weight would lie beyond
-// the levels of int8 has the step that reaches it.
-HalfScales shared_step_scales(MatrixView w, double step, ThreadPool& pool);
+// s = step for all rows, which for errors that count alike costs the fewest bits, times a row's factor where w was divided by
+// it; a row whose largest weight would lie beyond the levels of int8 has the step that reaches it.
+HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool);
 double typical_magnitude(MatrixView w);  // geometric mean of the rows' root mean squares, without rows of zeros; 0: all are
 
 // q = clamp(round(w/s), −R, R).
 std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool);
 
-// Σ (w − s·f·q)², summed by rows in order; without columns f is 1.
+// Σ (w − s·f·q)² of each row; without columns f is 1.
+std::vector<double> squared_errors(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
+                                   std::span<const float> columns = {});
 double squared_error(MatrixView w, std::span<const int8_t> q, const HalfScales& scales, ThreadPool& pool,
-                     std::span<const float> columns = {});
+                     std::span<const float> columns = {});  // of all rows, in order
 
 // Throws InputError naming the tensor, the place and the value of a weight that is not finite, or too large for a half scale.
 void require_finite(MatrixView w, std::string_view name);

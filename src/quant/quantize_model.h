@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "quant/gptq.h"
 #include "quant/quantized_model.h"
+#include "quant/tensor_moments.h"
 #include "quant/tensor_plan.h"
 
 namespace fairway {
@@ -18,6 +19,7 @@ struct TensorReport {
   std::string scale_rule;  // "sdclip 12.85", "percentile 0.9995", "half"
   double mean_square = 0;  // of W − dequantized
   double loss = 0;         // tr(D·H·Dᵀ); 0 without a Hessian
+  double counted = 0;      // the same or, without a Hessian, the squares of D; rows as the loss depends on them
   double entropy = 16;     // of the integers, bits per weight
   bool weighted = false;   // there was a Hessian
   bool gptq = false;
@@ -34,16 +36,17 @@ struct QuantReport {
 // Factors of the Hessians, made when first asked for and kept: Q, K and V, and every clip tried, share one.
 class FactorCache {
  public:
-  // by_column: the factors of layers' matrices have steps by column.
-  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, bool by_column = false);
-  const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
-  const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
+  // With moments steps differ: by column in layers' matrices, by row as the moments say. They must outlive the cache.
+  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, const TensorMoments* moments = nullptr);
+  const Hessian* hessian(const TensorPlan& plan) const;             // null: absent
+  const GptqFactor* factor(const TensorPlan& plan);                 // null: no Hessian
+  std::span<const float> dependence(const TensorPlan& plan) const;  // of the loss on each row; empty: all alike
 
  private:
   OpRunner* runner_;
   const HessianStore* hessians_;
   Damping damping_;
-  bool by_column_;
+  const TensorMoments* moments_;
   std::map<std::string, GptqFactor> factors_;
 };
 

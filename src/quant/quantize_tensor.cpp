@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <numeric>
 
 #include "base/half.h"
 #include "quant/quantize_model.h"
@@ -16,11 +17,12 @@ struct Candidate {
 
 // The scales to try; the best of several is taken.
 std::vector<Candidate> candidates(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant,
-                                  ThreadPool& pool, const GptqFactor* factor) {
+                                  ThreadPool& pool, const GptqFactor* factor, std::span<const float> dependence) {
   if (plan.role == QuantRole::gate) return {{absmax_scales(plan.weight, setting.bits, pool), "absmax"}};
   if (setting.step > 0) {
-    const DividedWeight w(plan.weight, factor, pool);
-    return {{shared_step_scales(w.view(), setting.step, pool), fmt::format("step {:.4g}", setting.step)}};
+    const std::vector<int8_t> rows = row_classes(dependence), columns = factor ? factor->columns : std::vector<int8_t>{};
+    const DividedWeight w(plan.weight, rows, columns, pool);
+    return {{shared_step_scales(w.view(), setting.step, step_factors(rows), pool), fmt::format("step {:.4g}", setting.step)}};
   }
   if (quant.scale == ScaleRule::percentile) {
     std::vector<Candidate> list;
@@ -67,12 +69,19 @@ struct Attempt {
   const Hessian* hessian = nullptr;
   const GptqFactor* factor = nullptr;  // null: plain rounding
   bool by_hessian = false;
+  std::span<const float> dependence{};  // of the loss on each row
 };
 
 struct Rounded {
   std::vector<int8_t> q;
-  double squares = 0, loss = 0;
+  double squares = 0, loss = 0, counted = 0;
 };
+
+double counted(std::span<const double> rows, std::span<const float> dependence) {
+  double sum = 0;
+  for (size_t i = 0; i < rows.size(); ++i) sum += rows[i] * (dependence.empty() ? 1.0 : static_cast<double>(dependence[i]));
+  return sum;
+}
 
 Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scales, int bits) {
   Rounded rounded;
@@ -80,6 +89,7 @@ Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scal
     GptqResult result = gptq(how.runner, plan.weight, scales, bits, *how.factor);
     rounded.q = std::move(result.q);
     rounded.loss = result.loss;
+    rounded.counted = counted(result.row_losses, how.dependence);
   } else {
     rounded.q = round_to_grid(plan.weight, scales, bits, how.runner.pool());
     if (how.hessian != nullptr) {
@@ -87,8 +97,10 @@ Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scal
       rounded.loss = hessian_loss(how.runner, {error.data(), plan.weight.rows, plan.weight.cols}, *how.hessian);
     }
   }
-  const std::vector<float> columns = how.factor != nullptr ? column_factors(how.factor->columns) : std::vector<float>{};
-  rounded.squares = squared_error(plan.weight, rounded.q, scales, how.runner.pool(), columns);
+  const std::vector<float> columns = how.factor != nullptr ? step_factors(how.factor->columns) : std::vector<float>{};
+  const std::vector<double> squares = squared_errors(plan.weight, rounded.q, scales, how.runner.pool(), columns);
+  rounded.squares = std::accumulate(squares.begin(), squares.end(), 0.0);
+  if (how.factor == nullptr) rounded.counted = how.hessian != nullptr ? rounded.loss : counted(squares, how.dependence);
   return rounded;
 }
 
@@ -105,13 +117,20 @@ void take_best(const TensorPlan& plan, const Attempt& how, std::vector<Candidate
     part.report.scale_rule = candidate.rule;
     part.report.mean_square = rounded.squares / static_cast<double>(plan.weight.count());
     part.report.loss = rounded.loss;
+    part.report.counted = rounded.counted;
   }
 }
 
 }  // namespace
 
-FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, bool by_column)
-    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, by_column_(by_column) {}
+FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, const TensorMoments* moments)
+    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, moments_(moments) {}
+
+std::span<const float> FactorCache::dependence(const TensorPlan& plan) const {
+  if (moments_ == nullptr) return {};
+  const auto at = moments_->find(plan.name());
+  return at == moments_->end() ? std::span<const float>{} : std::span<const float>(at->second.rows);
+}
 
 const Hessian* FactorCache::hessian(const TensorPlan& plan) const {
   if (hessians_ == nullptr || plan.point.empty()) return nullptr;
@@ -124,7 +143,7 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   if (source == nullptr) return nullptr;
   const auto [at, fresh] = factors_.try_emplace(plan.point);
   if (fresh) at->second = factorize(*runner_, *source, damping_);
-  if (fresh && by_column_ && plan.matrix()) take_column_steps(at->second);
+  if (fresh && moments_ != nullptr && plan.matrix()) take_column_steps(at->second);
   return &at->second;
 }
 
@@ -151,6 +170,7 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
       how.factor = nullptr;
     }
   }
+  how.dependence = factors.dependence(plan);
   how.by_hessian = quant.choice == ClipChoice::hessian && how.hessian != nullptr;
   report.weighted = how.hessian != nullptr;
   report.gptq = how.factor != nullptr;
@@ -158,7 +178,7 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
     report.damping_retries = how.factor->retries;
     part.tensor.columns = how.factor->columns;
   }
-  take_best(plan, how, candidates(plan, setting, quant, runner.pool(), how.factor), part);
+  take_best(plan, how, candidates(plan, setting, quant, runner.pool(), how.factor, how.dependence), part);
   report.entropy = entropy_of(part.tensor.q) / static_cast<double>(plan.weight.count());
   return part;
 }
@@ -175,6 +195,7 @@ void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& ru
   }
   report.mean_square = squares / static_cast<double>(w.count());
   if (hessian != nullptr) report.loss = hessian_loss(runner, {error.data(), w.rows, w.cols}, *hessian);
+  report.counted = hessian != nullptr ? report.loss : squares;
   report.entropy = entropy_of(tensor.q) / static_cast<double>(w.count());
 }
 

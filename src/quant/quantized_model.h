@@ -36,7 +36,7 @@ struct QuantizedTensor {
   int bits = 0;                 // integer_rows: 2 … 8; values lie in [-R, R], R = 2^(bits-1) - 1
   std::vector<int8_t> q;        // integer_rows: (rows, cols)
   std::vector<uint16_t> scale;  // integer_rows: half, one per row
-  std::vector<int8_t> columns;  // integer_rows: classes of steps (column_steps.h), one per column; empty: all alike
+  std::vector<int8_t> columns;  // integer_rows: classes of steps (step_factors.h), one per column; empty: all alike
   std::vector<uint16_t> halves;
   std::vector<float> singles;
   LowRankCorrection correction;

@@ -65,7 +65,8 @@ void each_field(Part& part, Visitor& visit) {
   auto& c = t.correction;
   visit(c.rank), visit(c.a), visit(c.a_scale), visit(c.b), visit(c.b_scale);
   auto& r = part.report;
-  visit(r.name), visit(r.coding), visit(r.bits), visit(r.scale_rule), visit(r.mean_square), visit(r.loss), visit(r.entropy);
+  visit(r.name), visit(r.coding), visit(r.bits), visit(r.scale_rule), visit(r.mean_square), visit(r.loss), visit(r.counted),
+      visit(r.entropy);
   visit(r.weighted), visit(r.gptq), visit(r.fallback), visit(r.damping_retries), visit(r.corrected);
 }
 

@@ -1,13 +1,19 @@
 // How strongly the loss depends on each tensor: the mean over tokens of the squared norm of the loss's gradient, which is the
-// trace of the tensor's part of the Fisher matrix. With H the second moments of a matrix's inputs and the gradients of its
-// outputs taken as alike in all rows, changing W by D costs ½·moment·tr(D·H·Dᵀ)/(rows·tr H) nats a token.
+// trace of the tensor's part of the Fisher matrix. With H the second moments of a matrix's inputs and r the share of each row,
+// changing W by D costs ½·moment·Σ_i r_i·(D·H·Dᵀ)_ii/(rows·tr H) nats a token.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace fairway {
 
-using TensorMoments = std::map<std::string, double, std::less<>>;  // by TensorPlan::name(); empty: not measured
+struct TensorMoment {
+  double all = 0;
+  std::vector<float> rows;  // r: of each row beside their mean, which is 1; empty: all alike
+  bool operator==(const TensorMoment&) const = default;
+};
+using TensorMoments = std::map<std::string, TensorMoment, std::less<>>;  // by TensorPlan::name(); empty: not measured
 
 }  // namespace fairway

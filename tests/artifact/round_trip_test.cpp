@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/half.h"
 #include "base/sha256.h"
-#include "quant/column_steps.h"
 #include "quant/quantize_model.h"
+#include "quant/step_factors.h"
 
 namespace fairway {
 namespace {
@@ -129,7 +129,7 @@ TEST(Artifact, DequantizesIntoTheModelsParameters) {
                                               [](const QuantizedTensor& t) { return t.bank == ParamId::down; });
   const auto product = static_cast<double>(static_cast<float>(down.q[5]) * from_half(down.scale[0]));
   EXPECT_EQ(weights.bank(ParamId::down).value.as<float>()[5],
-            static_cast<float>(product * static_cast<double>(column_factor(down.columns[5]))));
+            static_cast<float>(product * static_cast<double>(step_factor(down.columns[5]))));
 }
 
 // Files written by earlier releases: they must read forever, to these weights.

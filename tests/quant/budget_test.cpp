@@ -100,10 +100,10 @@ TEST(BitAllocator, ARowGoesAsFineAsItsLargestWeightAllows) {
 TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {
   SmallModel small;
   TensorMoments moments;
-  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = 1;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = {.all = 1};
   const std::string chosen = "bank.up[1]";
   const auto error_of_chosen = [&](double moment) {
-    moments[chosen] = moment;
+    moments[chosen] = {.all = moment};
     BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
     QuantReport report;
     (void)allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);
@@ -116,13 +116,33 @@ TEST(BitAllocator, SpendsWhereTheLossDependsOnIt) {
   EXPECT_LT(more, usual / 10);  // at equal prices the loss goes with the inverse of the moment
 }
 
+// Rows that the loss depends on sixteen times as much have a quarter of the step, where moments say so.
+TEST(BitAllocator, GivesRowsStepsByWhatTheyCount) {
+  SmallModel small;
+  TensorMoments moments;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = {.all = 1};
+  const std::string chosen = "bank.up[1]";
+  const int64_t rows = small.recipe.model.mlp_hidden;
+  for (int64_t row = 0; row < rows; ++row) moments[chosen].rows.push_back(row % 2 == 0 ? 0.125F : 2.0F);
+  BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
+  QuantReport report;
+  const QuantizedModel model = allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);
+  for (size_t i = 0; i < model.tensors.size(); ++i) {
+    if (report.tensors[i].name != chosen) continue;
+    const std::vector<uint16_t>& scale = model.tensors[i].scale;
+    EXPECT_NEAR(from_half(scale[0]) / from_half(scale[1]), 4, 0.01);
+    EXPECT_GT(report.tensors[i].counted, 0);
+    EXPECT_LT(report.tensors[i].counted, report.tensors[i].loss) << "errors lie where they count less";
+  }
+}
+
 // A tensor that the loss does not depend on costs nothing, however it is stored; its sensitivity is in another unit.
 TEST(BitAllocator, SpendsNothingWhereTheLossDoesNotDependOnIt) {
   SmallModel small;
   TensorMoments moments;
-  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = 1;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = {.all = 1};
   const std::string idle = "bank.up[1]";
-  moments[idle] = 0;
+  moments[idle] = {};
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
   QuantReport report;
   (void)allocator.at(0.5 * (allocator.least_bits() + allocator.most_bits()), report);

@@ -96,10 +96,10 @@ TEST(Gptq, StepsByColumnLoseLess) {
   EXPECT_LT(column_gain(by_column), 0.02) << "what is left is rounding to classes";
 
   const auto make = [&](const GptqFactor& factor) {
-    const DividedWeight divided(w.view(), &factor, runner.pool());
+    const DividedWeight divided(w.view(), {}, factor.columns, runner.pool());
     QuantizedTensor t{
         .rows = w.rows, .cols = w.cols, .coding = TensorCoding::integer_rows, .bits = 8, .columns = factor.columns};
-    t.scale = shared_step_scales(divided.view(), 0.1, runner.pool());
+    t.scale = shared_step_scales(divided.view(), 0.1, {}, runner.pool());
     GptqResult result = gptq(runner, w.view(), t.scale, t.bits, factor);
     t.q = std::move(result.q);
     std::vector<float> error(w.values.size());
@@ -110,7 +110,7 @@ TEST(Gptq, StepsByColumnLoseLess) {
       squares += static_cast<double>(error[i]) * static_cast<double>(error[i]);
     }
     EXPECT_NEAR(hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian) / result.loss, 1, 1e-3);
-    EXPECT_NEAR(squared_error(w.view(), t.q, t.scale, runner.pool(), column_factors(t.columns)) / squares, 1, 1e-6);
+    EXPECT_NEAR(squared_error(w.view(), t.q, t.scale, runner.pool(), step_factors(t.columns)) / squares, 1, 1e-6);
     return std::pair{result.loss, entropy_by_columns(t.q, t.rows, t.cols) / static_cast<double>(t.count())};
   };
   const auto [loss, bits] = make(alike);
@@ -121,10 +121,10 @@ TEST(Gptq, StepsByColumnLoseLess) {
 
 TEST(Gptq, ColumnFactorsAreExactPowersOfTwoEachFourClasses) {
   for (int octave = -6; octave <= 6; ++octave)
-    EXPECT_EQ(column_factor(static_cast<int8_t>(4 * octave)), std::ldexp(1.0F, octave));
-  EXPECT_EQ(column_factor(-1), std::ldexp(column_factor(3), -1));
-  EXPECT_FLOAT_EQ(column_factor(2) * column_factor(2), 2);
-  EXPECT_FLOAT_EQ(column_factor(1) * column_factor(3), 2);
+    EXPECT_EQ(step_factor(static_cast<int8_t>(4 * octave)), std::ldexp(1.0F, octave));
+  EXPECT_EQ(step_factor(-1), std::ldexp(step_factor(3), -1));
+  EXPECT_FLOAT_EQ(step_factor(2) * step_factor(2), 2);
+  EXPECT_FLOAT_EQ(step_factor(1) * step_factor(3), 2);
 }
 
 TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {

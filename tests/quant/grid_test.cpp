@@ -58,7 +58,7 @@ TEST(Grid, HalvesRoundToEvenAndLevelsAreClamped) {
 
 TEST(Grid, RowsShareAStepUnlessTheirLargestWeightLiesBeyondInt8) {
   const std::vector<float> w{0.5F, -0.5F, 0.02F, 0.02F, 3, -1, 0, 0};
-  const HalfScales scales = shared_step_scales({w.data(), 4, 2}, 0.01, pool());
+  const HalfScales scales = shared_step_scales({w.data(), 4, 2}, 0.01, {}, pool());
   const uint16_t shared = to_half(0.01F), reaching = to_half(static_cast<float>(1.05 * 3 / 127));
   EXPECT_THAT(scales, ElementsAre(shared, shared, reaching, 0));
   EXPECT_NEAR(typical_magnitude({w.data(), 2, 2}), 0.1, 1e-8);  // the root of 0.5·0.02

@@ -1,4 +1,4 @@
-#include "quant/column_steps.h"
+#include "quant/step_factors.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,8 @@
 namespace fairway {
 namespace {
 
-constexpr double kLeastGain = 0.02;  // bits a weight: a class takes about two bits, of columns with a hundred weights or more
+constexpr double kLeastGain = 0.02;  // bits a weight: a class takes about two bits, and stands for a hundred weights or more
+constexpr int kMostRowClass = 12;
 
 // log2 of ℓ = 1/U, by column; 0 of columns that are never read.
 std::vector<double> log_lengths(const GptqFactor& factor) {
@@ -40,16 +41,16 @@ Means means_of(const GptqFactor& factor, const std::vector<double>& logs) {
 
 }  // namespace
 
-float column_factor(int8_t column_class) {
-  constexpr std::array<float, kColumnClassesAnOctave> kParts{1.0F, 1.18920712F, 1.41421356F, 1.68179283F};
-  const int octave = column_class >= 0 ? column_class / kColumnClassesAnOctave
-                                       : -((kColumnClassesAnOctave - 1 - column_class) / kColumnClassesAnOctave);
-  return std::ldexp(kParts[static_cast<size_t>(column_class - octave * kColumnClassesAnOctave)], octave);
+float step_factor(int8_t step_class) {
+  constexpr std::array<float, kStepClassesAnOctave> kParts{1.0F, 1.18920712F, 1.41421356F, 1.68179283F};
+  const int octave =
+      step_class >= 0 ? step_class / kStepClassesAnOctave : -((kStepClassesAnOctave - 1 - step_class) / kStepClassesAnOctave);
+  return std::ldexp(kParts[static_cast<size_t>(step_class - octave * kStepClassesAnOctave)], octave);
 }
 
-std::vector<float> column_factors(std::span<const int8_t> classes) {
+std::vector<float> step_factors(std::span<const int8_t> classes) {
   std::vector<float> out(classes.size());
-  std::transform(classes.begin(), classes.end(), out.begin(), column_factor);
+  std::transform(classes.begin(), classes.end(), out.begin(), step_factor);
   return out;
 }
 
@@ -65,7 +66,7 @@ std::vector<int8_t> column_classes(const GptqFactor& factor) {
   std::vector<int8_t> classes(logs.size(), 0);
   for (size_t column = 0; column < logs.size(); ++column) {
     if (factor.dead[column] != 0) continue;
-    const auto nearest = std::lround(kColumnClassesAnOctave * (middle - logs[column]));
+    const auto nearest = std::lround(kStepClassesAnOctave * (middle - logs[column]));
     classes[column] = static_cast<int8_t>(std::clamp<int64_t>(nearest, -kMostColumnClass, kMostColumnClass));
   }
   return classes;
@@ -76,18 +77,37 @@ void take_column_steps(GptqFactor& factor) {
   factor.columns = column_classes(factor);
   if (factor.columns.empty()) return;
   for (int64_t j = 0; j < factor.side; ++j) {
-    const float f = column_factor(factor.columns[static_cast<size_t>(factor.order[static_cast<size_t>(j)])]);
+    const float f = step_factor(factor.columns[static_cast<size_t>(factor.order[static_cast<size_t>(j)])]);
     for (int64_t i = 0; i <= j; ++i) factor.upper[static_cast<size_t>(i * factor.side + j)] /= f;
   }
 }
 
-DividedWeight::DividedWeight(MatrixView w, const GptqFactor* factor, ThreadPool& pool) : whole_(w) {
-  if (factor == nullptr || factor->columns.empty()) return;
-  const std::vector<float> factors = column_factors(factor->columns);
+std::vector<int8_t> row_classes(std::span<const float> dependence) {
+  double mean = 0, logs = 0;
+  for (const float d : dependence) {
+    if (!(d > 0)) return {};
+    mean += static_cast<double>(d) / static_cast<double>(dependence.size());
+    logs += std::log2(static_cast<double>(d)) / static_cast<double>(dependence.size());
+  }
+  if (dependence.empty() || 0.5 * (std::log2(mean) - logs) < kLeastGain) return {};
+  std::vector<int8_t> classes;
+  for (const float d : dependence) {
+    const auto nearest = std::lround(kStepClassesAnOctave * 0.5 * (logs - std::log2(static_cast<double>(d))));
+    classes.push_back(static_cast<int8_t>(std::clamp<int64_t>(nearest, -kMostRowClass, kMostRowClass)));
+  }
+  return classes;
+}
+
+DividedWeight::DividedWeight(MatrixView w, std::span<const int8_t> rows, std::span<const int8_t> columns, ThreadPool& pool)
+    : whole_(w) {
+  if (rows.empty() && columns.empty()) return;
+  const std::vector<float> of_rows = step_factors(rows), of_columns = step_factors(columns);
   divided_.resize(static_cast<size_t>(w.count()));
   pool.parallel_for(w.rows, [&](int64_t row) {
     const auto at = static_cast<size_t>(row * w.cols);
-    for (size_t j = 0; j < factors.size(); ++j) divided_[at + j] = w.data[at + j] / factors[j];
+    const float own = of_rows.empty() ? 1.0F : of_rows[static_cast<size_t>(row)];
+    for (size_t j = 0; j < static_cast<size_t>(w.cols); ++j)
+      divided_[at + j] = w.data[at + j] / (of_columns.empty() ? own : own * of_columns[j]);
   });
 }
 
