@@ -162,7 +162,12 @@ std::vector<OpCase<DistributionDigest>> cases(const DistributionDigest&) {
   std::vector<OpCase<DistributionDigest>> list;
   for (const int64_t rows : {1, 3, 33})
     for (const int64_t vocab : {1, 2, 7, 8, 9, 61, 1024, 5003})
-      list.push_back({{.cap = 15}, {uniform({rows, vocab}, -9, 9), uniform({rows}, 8, 12)}});
+      for (const double damping : {-1.0, 0.0, 1.5}) {  // −1: no hints
+        const Slot hint = damping < 0 ? absent() : hints(rows, vocab),
+                   strength = damping < 0 ? absent() : uniform({rows}, 0, 3);
+        list.push_back({{.cap = 15, .damping = std::max(0.0, damping)},
+                        {uniform({rows, vocab}, -9, 9), uniform({rows}, 8, 12), hint, strength}});
+      }
   return list;
 }
 

@@ -120,7 +120,9 @@ TEST(CpuVsRefLarge, Documents) {
       {{.scale = 1.8},
        {rows(), rows(), uniform({4, 20, kWidth}, -0.2, 0.2), uniform({4, kWidth, 20}, -0.2, 0.2), uniform({kWidth})}});
   check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
-  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12)}});
+  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), absent(), absent()}});
+  check_large<DistributionDigest>(
+      {{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), hints(kRows, 1031), uniform({kRows}, 0, 3)}});
 }
 
 TEST(CpuVsRefLarge, Updates) {

@@ -47,7 +47,7 @@ std::vector<double> content_of(const Slot& slot, uint64_t seed) {
     switch (slot.content) {
       case Content::absent: break;
       case Content::uniform: values[i] = static_cast<float>(slot.low + (slot.high - slot.low) * random.next()); break;
-      case Content::index: values[i] = std::floor(slot.high * random.next()); break;
+      case Content::index: values[i] = std::floor(slot.low + (slot.high - slot.low) * random.next()); break;
       case Content::segments:
         if (static_cast<double>(at) >= slot.low && random.next() * slot.high < 1) start = at;
         values[i] = static_cast<double>(start);

@@ -15,7 +15,7 @@ struct Slot {  // one input
   Content content = Content::absent;
   Shape shape{};
   double low = 0,
-         high = 0;   // of uniform; index: high is the number of rows; segments: high is the mean length, low the first one's
+         high = 0;   // of uniform; index: from low up to below high; segments: high is the mean length, low the first one's
   bool f64 = false;  // stays f64 when the case runs in f32
   bool differentiated() const { return content == Content::uniform && !f64; }
 };
@@ -23,6 +23,10 @@ struct Slot {  // one input
 inline Slot uniform(Shape shape, double low = -1, double high = 1) { return {Content::uniform, shape, low, high}; }
 inline Slot uniform_f64(Shape shape, double low, double high) { return {Content::uniform, shape, low, high, true}; }
 inline Slot indices(int64_t rows, int64_t limit) { return {Content::index, {rows}, 0, static_cast<double>(limit)}; }
+// About a fourth are negative, for none.
+inline Slot hints(int64_t rows, int64_t vocab) {
+  return {Content::index, {rows}, -static_cast<double>(vocab) / 3, static_cast<double>(vocab)};
+}
 inline Slot segments(int64_t rows, double length, double first = 0) { return {Content::segments, {rows}, first, length}; }
 inline Slot rope(int64_t positions, int64_t rotated) { return {Content::rope, {positions, rotated}}; }
 inline Slot step_scalars() { return {Content::scalars, {kStepScalars}, 0, 0, true}; }

@@ -114,7 +114,9 @@ TEST(CudaVsRefLarge, Documents) {
   const Slot down = uniform({4, 16, kWidth}, -0.2, 0.2), up = uniform({4, kWidth, 16}, -0.2, 0.2);
   check_large<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, uniform({kWidth})}});
   check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
-  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12)}});
+  check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), absent(), absent()}});
+  check_large<DistributionDigest>(
+      {{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), hints(kRows, 1031), uniform({kRows}, 0, 3)}});
 }
 
 TEST(CudaVsRefLarge, NewtonSchulz) {

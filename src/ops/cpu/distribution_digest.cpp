@@ -5,9 +5,9 @@
 
 namespace fairway::cpu {
 
-void forward(const DistributionDigest&, const Forward<DistributionDigest>& call) {
+void forward(const DistributionDigest& op, const Forward<DistributionDigest>& call) {
   for_rows(*call.queue, call.in.logits.rows(), call.in.logits.cols(), [&](RowRange range) {
-    for (int64_t row = range.begin; row < range.end; ++row) digest_row<float>(call, row);
+    for (int64_t row = range.begin; row < range.end; ++row) digest_row<float>(op, call, row);
   });
 }
 

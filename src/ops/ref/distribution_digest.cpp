@@ -5,9 +5,9 @@
 
 namespace fairway::ref {
 
-void forward(const DistributionDigest&, const Forward<DistributionDigest>& f) {
+void forward(const DistributionDigest& op, const Forward<DistributionDigest>& f) {
   with_dtype(f.in.logits, [&]<class T>() {
-    for (int64_t row = 0; row < f.in.logits.rows(); ++row) digest_row<T>(f, row);
+    for (int64_t row = 0; row < f.in.logits.rows(); ++row) digest_row<T>(op, f, row);
   });
 }
 
