@@ -82,7 +82,7 @@ int64_t scored_targets(const Scoring& scoring) { return static_cast<int64_t>(sco
 int64_t slice_of(const AuditRequest& request, const Scoring& scoring) {
   const int64_t targets = scored_targets(scoring);
   const ScoreRecipe& score = scoring.settings.score;
-  const int64_t windows = score.mode == ScoreMode::lora_ttt ? kSliceWindowsOfAdapters : kSliceWindows;
+  const int64_t windows = score.mode.base == ScoreMode::lora_ttt ? kSliceWindowsOfAdapters : kSliceWindows;
   return request.score.tokens > 0 ? targets : std::min(targets, windows * score.context);
 }
 
@@ -92,7 +92,7 @@ std::span<const uint16_t> slice_tokens(const AuditRequest& request, const Scorin
   const std::span<const uint16_t> stream = scoring.stream, first = stream.first(static_cast<size_t>(length));
   const ScoreRecipe& score = scoring.settings.score;
   const int64_t bos = scoring.source.recipe.model.bos;
-  if (score.mode != ScoreMode::lora_ttt || score.lora.phases == 0 || std::ranges::count(first, bos) >= kLeastDocuments)
+  if (score.mode.base != ScoreMode::lora_ttt || score.lora.phases == 0 || std::ranges::count(first, bos) >= kLeastDocuments)
     return first;
   const DocumentPart part = most_documents(stream, length, bos);
   return part.documents < kLeastDocuments ? first : stream.subspan(static_cast<size_t>(part.begin), first.size());

@@ -17,7 +17,7 @@ using manual::CommandInfo;
 std::vector<std::string> words_of(const std::string& option) {
   std::vector<std::string> words;
   if (option == "--mode") {
-    for (const std::string_view mode : EnumNames<ScoreMode>::names) words.emplace_back(mode);
+    words = scoring_modes();
   } else if (option == "RECIPE" || option == "--recipe") {
     for (const BuiltinRecipe& recipe : builtin_recipes()) words.emplace_back(recipe.name);
   } else if (option == "--backend") {

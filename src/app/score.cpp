@@ -58,6 +58,14 @@ std::vector<WriterLock> lock_results(const std::string& folder, const Communicat
   return locks;
 }
 
+// What each addition brings: every mode that keeps the rules, alone and with a tilt.
+std::vector<ScoringMode> ladder() {
+  std::vector<ScoringMode> rungs;
+  for (const ScoreMode base : {ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ttt, ScoreMode::lora_ttt})
+    for (const bool tilt : {false, true}) rungs.push_back({base, tilt});
+  return rungs;
+}
+
 // Each rung from a fresh load, with what it gains over plain and what it costs; one that does not fit the time is named as
 // such.
 int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator& comm) {
@@ -67,16 +75,15 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
   Machine machine(common);
   ordered_json rungs = ordered_json::array();
   std::string text =
-      fmt::format("{:<12}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
+      fmt::format("{:<14}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
   double plain = 0, left = flags.seconds;
-  for (const ScoreMode mode :
-       {ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ngram, ScoreMode::ttt, ScoreMode::lora_ttt}) {
+  for (const ScoringMode& mode : ladder()) {
     ScoreSettings settings = scoring.settings;
     settings.score.mode = mode;
     const double needed = flags.seconds > 0 ? seconds_needed(scoring, settings, machine, comm) : 0;
     if (needed > left) {
       rungs.push_back({{"mode", name_of(mode)}, {"refused_seconds", needed}});
-      text += fmt::format("{:<12}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
+      text += fmt::format("{:<14}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
       continue;
     }
     ScoredRun run = score_stream(scoring, settings, scoring.stream, machine, common.quiet, comm);
@@ -86,10 +93,10 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
       if (flags.seconds > 0) left -= score.seconds;
       continue;
     }
-    if (mode == ScoreMode::plain) plain = score.bits_per_byte();
+    if (mode == ScoringMode{ScoreMode::plain}) plain = score.bits_per_byte();
     if (flags.seconds > 0) left -= score.seconds;
     rungs.push_back(score_json(scoring, settings, run));
-    text += fmt::format("{:<12}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
+    text += fmt::format("{:<14}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
                         score.bits_per_byte() - plain, score.seconds);
   }
   if (!comm.root()) return 0;
@@ -130,7 +137,8 @@ void add_score(CLI::App& program) {
   add_scoring_flags(*command, flags->request, true);
   command->add_option("--seconds", flags->seconds, "refuse to start if scoring would take longer")
       ->check(number_between(0, 1e9));
-  command->add_flag("--ladder", flags->ladder, "score in plain, sliding and the adapting modes, and print what each costs");
+  command->add_flag("--ladder", flags->ladder,
+                    "score in every mode that keeps the rules, with and without tilt, and print what each costs");
   command->add_option("--out", flags->out, "folder for score.json, receipt.json and score.records, or for ladder.json");
 }
 

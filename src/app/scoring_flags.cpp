@@ -1,20 +1,14 @@
 #include "app/scoring_flags.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "base/error.h"
 
 namespace fairway::app {
 
-ScoreMode parse_mode(const std::string& name) {
-  const auto& names = EnumNames<ScoreMode>::names;
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<ScoreMode>(found - names.begin());
-  std::string all;
-  for (const std::string_view mode : names) all += (all.empty() ? "" : ", ") + std::string(mode);
-  throw InputError("--mode " + name + ": expected one of " + all);
+ScoringMode parse_mode(const std::string& name) {
+  if (const auto mode = scoring_mode(name)) return *mode;
+  throw InputError(fmt::format("--mode {}: expected one of {}", name, fmt::join(scoring_modes(), ", ")));
 }
 
 void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& request, bool required) {
@@ -25,8 +19,8 @@ void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& r
   command.add_option("--set", request->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");
   command.add_option_function<std::string>(
       "--mode", [request](const std::string& name) { request->mode = parse_mode(name); },
-      "plain, sliding, slot, ttt, lora-ttt, ngram; slot-published and ngram-published break the rules "
-      "(default: the recipe's)");
+      "plain, sliding, slot, ttt or lora-ttt, each also with +tilt (ngram: sliding+tilt); slot-published and "
+      "ngram-published break the rules (default: the recipe's)");
   command.add_option("--stride", request->stride, "targets per window (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
   command.add_option("--context", request->context, "window length (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
   command.add_option("--tokens", request->tokens, "score only this many tokens, from the start")
@@ -35,9 +29,21 @@ void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& r
   command.add_flag("--all-targets", request->all_targets, "score the last partial window too");
 }
 
+namespace {
+
+// Bits per byte that the tilt adds to what the same run would have scored without it.
+double gain_of_tilt(const ScoredRun& run) {
+  Score without = run.score;
+  without.nats -= run.ledger.tilt_nats();
+  return run.score.bits_per_byte() - without.bits_per_byte();
+}
+
+}  // namespace
+
 nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run) {
   const Score& score = run.score;
   nlohmann::ordered_json out{{"mode", name_of(settings.score.mode)},
+                             {"modes", words_of(settings.score.mode)},
                              {"val_loss", score.loss()},
                              {"val_bpb", score.bits_per_byte()},
                              {"tokens", score.tokens},
@@ -50,10 +56,11 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
                              {"tokenizer", scoring.held_out.tokenizer.identity()},
                              {"context", settings.score.context},
                              {"documents", settings.score.documents}};
-  if (settings.score.mode != ScoreMode::plain) out["stride"] = settings.score.stride;
+  if (settings.score.mode.base != ScoreMode::plain) out["stride"] = settings.score.stride;
   const auto add = [&](const char* name, const ScoreCost::Part& part) {
     if (part.tokens > 0) out[name] = {{"tokens", part.tokens}, {"seconds", part.seconds}};
   };
+  if (settings.score.mode.tilt) out["gains"] = {{"tilt", gain_of_tilt(run)}};
   add("forward", run.cost.forward);
   add("learning", run.cost.learning);
   if (!scoring.held_out.notes.empty()) out["notes"] = scoring.held_out.notes;

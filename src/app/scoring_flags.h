@@ -7,7 +7,7 @@
 namespace fairway::app {
 
 void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& request, bool required);
-ScoreMode parse_mode(const std::string& name);  // InputError lists the names
+ScoringMode parse_mode(const std::string& name);  // InputError lists the names
 
 // The fields that others read, with what the mode adds.
 nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& settings, const ScoredRun& run);

@@ -30,7 +30,7 @@ Finding find_future_leak(AuditRuns& runs, const ScoreLedger& truth, int64_t cont
 // Targets whose distribution is not that of honest windows: where the control did something, and so where it may leak.
 std::vector<int64_t> touched_targets(const AuditInput& input, const ScoreLedger& truth) {
   ScoreSettings honest = input.settings;
-  honest.score.mode = ScoreMode::sliding;
+  honest.score.mode = {ScoreMode::sliding};
   honest.control = NegativeControl::none;
   AuditRuns runs(input, honest);
   const ScoreLedger ledger = runs.run(input.stream);
@@ -94,7 +94,7 @@ ScoreSettings control_settings(const AuditInput& input, const ControlCase& contr
   ScoreSettings settings = input.settings;
   ScoreRecipe& score = settings.score;
   settings.control = control.control;
-  score.mode = control.mode;
+  score.mode = {control.mode};
   score.windows = 0;
   score.stride = std::clamp<int64_t>(score.context / kLeastOverlap, 1, std::max<int64_t>(1, score.stride));
   score.ttt.chunk = std::min(score.ttt.chunk, score.context);

@@ -28,7 +28,7 @@ std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredMod
                                int64_t random, uint64_t seed) {
   const auto targets = static_cast<int64_t>(stream.size()) - 1;
   const int64_t length = settings.score.context;
-  const int64_t stride = settings.score.mode == ScoreMode::plain ? length : settings.score.stride;
+  const int64_t stride = settings.score.mode.base == ScoreMode::plain ? length : settings.score.stride;
   std::map<int64_t, std::string> cuts;
   const auto add = [&](int64_t target, const std::string& what) {
     if (target >= 1 && target <= targets) cuts.emplace(target, what);
@@ -43,9 +43,9 @@ std::vector<Cut> cut_positions(std::span<const uint16_t> stream, const ScoredMod
   };
   add(1, "start");
   for (const int64_t at : {length, length + stride - 1, length + stride}) add(at, "window edge");
-  const int64_t chunk = settings.score.mode == ScoreMode::ttt        ? settings.score.ttt.chunk
-                        : settings.score.mode == ScoreMode::lora_ttt ? settings.score.lora.chunk
-                                                                     : targets;
+  const int64_t chunk = settings.score.mode.base == ScoreMode::ttt        ? settings.score.ttt.chunk
+                        : settings.score.mode.base == ScoreMode::lora_ttt ? settings.score.lora.chunk
+                                                                          : targets;
   edges((targets - 1) / chunk, "chunk edge", [&](int64_t i) { return (i + 1) * chunk; });
   const std::vector<DocumentRange> documents = document_ranges(stream, model.recipe.model.bos);
   edges(static_cast<int64_t>(documents.size()) - 1, "document edge",

@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 // Plain and sliding windows, beside the recipe's own mode.
-ScoreRequest by_windows(const ChainRequest& request, const Recipe& recipe, ScoreMode mode) {
+ScoreRequest by_windows(const ChainRequest& request, const Recipe& recipe, const ScoringMode& mode) {
   ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data, .mode = mode};
-  if (mode == ScoreMode::sliding) {
+  if (mode.base == ScoreMode::sliding) {
     score.context = recipe.score.context;
     score.stride = std::min(recipe.score.stride, recipe.score.context);
   }
@@ -62,7 +62,7 @@ Phase pack_phase(const ChainRequest& request, const Stages& stages) {
           .shared = true};
 }
 
-Phase windows_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages, ScoreMode mode) {
+Phase windows_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages, const ScoringMode& mode) {
   const ScoreRequest score = by_windows(request, recipe, mode);
   const std::string name(name_of(mode)), file = "score_" + name + ".json";
   return {.name = "score " + name,
@@ -132,7 +132,7 @@ std::vector<Phase> plan_phases(const ChainRequest& request, const Recipe& recipe
   std::vector<Phase> phases{train_phase(request, recipe, stages)};
   if (!request.training_only) {
     phases.push_back(pack_phase(request, stages));
-    for (const ScoreMode mode : {ScoreMode::plain, ScoreMode::sliding}) {  // up to the recipe's own
+    for (const ScoringMode mode : {ScoringMode{ScoreMode::plain}, ScoringMode{ScoreMode::sliding}}) {  // up to the recipe's own
       if (recipe.score.mode == mode) break;
       phases.push_back(windows_phase(request, recipe, stages, mode));
     }

@@ -67,7 +67,7 @@ struct NgramRecipe {
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
     fields.key("table_bits", self.table_bits, Between{4, 27},
-               "log2 of the entries of a table, of 32 bytes each; five orders have five tables"_help);
+               "ngram-published: log2 of the entries of each of its five tables, of 32 bytes each"_help);
     fields.key("beta", self.beta, Between{0, 20}, "strength of a hint at full confidence; of one order, of every hint"_help);
     fields.key("threshold_scale", self.threshold_scale, Between{0, 10},
                "five orders: factor on the least confidence of a hint"_help);

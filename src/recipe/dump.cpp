@@ -19,6 +19,8 @@ std::string spelled(const std::vector<int64_t>& values) { return fmt::format("[{
 template <class Enum>
 requires std::is_enum_v<Enum> std::string spelled(Enum value) { return fmt::format("\"{}\"", name_of(value)); }
 
+std::string spelled(const ScoringMode& mode) { return fmt::format("\"{}\"", name_of(mode)); }
+
 // A table's own keys must precede its first sub-table, so visit() runs twice over each struct.
 class TomlWriter {
  public:
@@ -71,6 +73,10 @@ class KeyLister {
   void key(std::string_view name, Enum value, Help help) {
     out_.push_back({prefix_ + std::string(name), "word", spelled(value),
                     fmt::format("{}", fmt::join(EnumNames<Enum>::names, ", ")), std::string(help.text)});
+  }
+  void key(std::string_view name, const ScoringMode& value, Help help) {
+    out_.push_back({prefix_ + std::string(name), "word", spelled(value), fmt::format("{}", fmt::join(scoring_modes(), ", ")),
+                    std::string(help.text)});
   }
   template <class T>
   void table(std::string_view name, const T& value, Help) {

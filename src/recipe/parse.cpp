@@ -107,6 +107,14 @@ class Reader {
     value = static_cast<Enum>(found - names.begin());
   }
 
+  void key(std::string_view name, ScoringMode& value, Help) {
+    const toml::node* node = find(name);
+    if (node == nullptr) return;
+    const auto found = node->is_string() ? scoring_mode(node->as_string()->get()) : std::nullopt;
+    if (!found) refuse(name, *node, fmt::format("one of \"{}\"", fmt::join(scoring_modes(), "\", \"")));
+    value = *found;
+  }
+
  private:
   const toml::node* find(std::string_view name) {
     known_.push_back(name);

@@ -15,7 +15,7 @@ class JsonWriter {
   }
   template <class T>
   void key(std::string_view name, const T& value, Help) {
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (std::is_enum_v<T> || std::is_same_v<T, ScoringMode>) {
       out_[std::string(name)] = std::string(name_of(value));
     } else {
       out_[std::string(name)] = value;

@@ -4,6 +4,7 @@
 
 #include "recipe/adapt_recipe.h"
 #include "recipe/fields.h"
+#include "recipe/score_mode.h"
 
 namespace fairway {
 
@@ -12,7 +13,6 @@ enum class Calibration : uint8_t { self, train, online };               // §4.6
 enum class ScaleRule : uint8_t { percentile, sdclip, hessian_sdclip };  // §4.3
 enum class ClipChoice : uint8_t { mse, hessian };                       // §4.3, §4.5
 enum class PruneScore : uint8_t { none, step, hessian };                // §5
-enum class ScoreMode : uint8_t { plain, sliding, slot, ttt, lora_ttt, ngram, slot_published, ngram_published };
 
 template <>
 struct EnumNames<QuantRule> {
@@ -34,12 +34,6 @@ template <>
 struct EnumNames<PruneScore> {
   static constexpr std::array<std::string_view, 3> names{"none", "step", "hessian"};
 };
-template <>
-struct EnumNames<ScoreMode> {
-  static constexpr std::array<std::string_view, 8> names{"plain",    "sliding", "slot",           "ttt",
-                                                         "lora-ttt", "ngram",   "slot-published", "ngram-published"};
-};
-
 struct QuantClipRecipe {  // SDClip: the largest level of a row stands for k standard deviations
   double attn = 12.85;
   double mlp = 12.85;
@@ -158,7 +152,7 @@ struct QuantRecipe {
 };
 
 struct ScoreRecipe {
-  ScoreMode mode = ScoreMode::sliding;
+  ScoringMode mode;
   int64_t stride = 64;
   int64_t context = 2048;
   int64_t windows = 0;
@@ -170,7 +164,9 @@ struct ScoreRecipe {
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.key("mode", self.mode, "how the stream is scored; the published forms of slot and ngram break the rules"_help);
+    fields.key(
+        "mode", self.mode,
+        "how the stream is scored; +tilt adds hints of [score.ngram]; the published forms of slot and ngram break the rules"_help);
     fields.key("stride", self.stride, Between{1, 1 << 20}, "tokens scored per window, except in plain mode"_help);
     fields.key("context", self.context, Between{1, 1 << 20}, "tokens of one scoring window"_help);
     fields.key("windows", self.windows, Between{0, 4096}, "windows computed at once (0 = by their length)"_help);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -49,12 +50,15 @@ std::string exact(const std::string& name, const json& score) {
 
 }  // namespace
 
-std::string score_line_name(const std::string& mode, int64_t bits) {
-  if (mode == "plain") return fmt::format("final_int{}_roundtrip_exact", bits);
-  if (mode == "sliding") return fmt::format("final_int{}_sliding_window_exact", bits);
+std::string score_line_name(const std::string& name, int64_t bits) {
+  const std::string mode = name.substr(0, name.find('+'));  // adapting modes are named alike, whatever is added to them
+  if (name == "plain") return fmt::format("final_int{}_roundtrip_exact", bits);
+  if (name == "sliding") return fmt::format("final_int{}_sliding_window_exact", bits);
   if (mode == "ttt") return "legal_ttt_exact";
   if (mode == "lora-ttt") return "quantized_ttt_phased";
-  return fmt::format("final_int{}_{}_exact", bits, mode);
+  std::string word = name;
+  std::replace(word.begin(), word.end(), '+', '_');
+  return fmt::format("final_int{}_{}_exact", bits, word);
 }
 
 std::string closed_log(const fs::path& run) {

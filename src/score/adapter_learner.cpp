@@ -20,19 +20,24 @@ struct AdapterLearner::PassShape {
 
 class AdapterLearner::Pass {
  public:
-  Pass(const ScoredModel& model, const ParamStore& params, const AdapterInputs& adapters, const PassShape& shape, int64_t chunk)
-      : shape_(shape), chunk_(chunk), adapters_(adapters) {
+  Pass(const ScoredModel& model, const ParamStore& params, const AdapterInputs& adapters, const PassShape& shape, int64_t chunk,
+       std::optional<double> damping)
+      : shape_(shape), chunk_(chunk), damping_(damping), adapters_(adapters) {
     adapters_.documents = shape.lanes;
     const Spec rows{{shape.lanes * shape.length}, DType::i32}, head{{shape.lanes * chunk}, DType::i32};
     const Spec rope{rope_shape(model.recipe, shape.length), DType::f32};
     io_ = std::make_unique<Arena>("adapter inputs",
-                                  align_up(rows.bytes()) + 2 * align_up(head.bytes()) + align_up(rope.bytes()) + 1024);
+                                  align_up(rows.bytes()) + 4 * align_up(head.bytes()) + align_up(rope.bytes()) + 1024);
     inputs_.tokens = io_->make("tokens", rows);
     inputs_.targets = io_->make("targets", head);
     inputs_.head_rows = io_->make("head_rows", head);
     inputs_.rope = io_->make("rope", rope);
     inputs_.loss_gradient = io_->make("loss gradient", {{1}, DType::f32});
     *inputs_.loss_gradient.as<float>() = static_cast<float>(shape.lanes);  // a mean for each document, and their sum
+    if (damping) {
+      hints_ = io_->make("hints", head);
+      strengths_ = io_->make("strengths", {head.shape, DType::f32});
+    }
     inputs_.row_length = shape.length;
     inputs_.adapters = &adapters_;
     fill_rope(model.recipe, inputs_.rope);
@@ -55,10 +60,12 @@ class AdapterLearner::Pass {
       };
       fill(inputs_.tokens.as<int32_t>() + lane * shape_.length, shape_.length, given.window);
       fill(inputs_.targets.as<int32_t>() + lane * chunk_, chunk_, given.targets);
+      for (int64_t j = 0; j < chunk_ && damping_; ++j) put_hint(lane * chunk_ + j, given.hints, static_cast<size_t>(j));
       for (int64_t j = 0; j < chunk_; ++j)
         inputs_.head_rows.as<int32_t>()[lane * chunk_ + j] = static_cast<int32_t>(lane * shape_.length + length - chunk_ + j);
     }
-    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows}) executor_->upload(input);
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, hints_, strengths_})
+      if (input) executor_->upload(input);
     session_->run();
     session_->fetch(outputs_.nll.id);
     session_->fetch(digest_.id);
@@ -68,13 +75,17 @@ class AdapterLearner::Pass {
 
   TargetScore score(int64_t document, int64_t row) const {
     const int64_t at = document * chunk_ + row;
-    return {session_->fetched(outputs_.nll.id).as<float>()[at],
-            whole_digest(session_->fetched(digest_.id).as<int32_t>() + 2 * at)};
+    return scored(nll(document, row), whole_digest(digest_columns(at)), tilt_at(at), inputs_.targets.as<int32_t>()[at]);
+  }
+  double nll(int64_t document, int64_t row) const {
+    return static_cast<double>(session_->fetched(outputs_.nll.id).as<float>()[document * chunk_ + row]);
   }
   Distribution distribution(int64_t document, int64_t row) const {
     const int64_t at = document * chunk_ + row;
     const Tensor logits = session_->fetched(outputs_.logits.id).slice(at);
-    return {{logits.as<float>(), static_cast<size_t>(logits.numel())}, session_->fetched(outputs_.lse.id).as<float>()[at], {}};
+    return {{logits.as<float>(), static_cast<size_t>(logits.numel())},
+            session_->fetched(outputs_.lse.id).as<float>()[at],
+            tilt_at(at)};
   }
   Session& session() { return *session_; }
 
@@ -82,7 +93,9 @@ class AdapterLearner::Pass {
   void record(const ScoredModel& model, const ParamStore& params) {
     Tape tape;
     outputs_ = build_model(tape, model.recipe, params, inputs_, model.stage);
-    digest_ = tape.one(DistributionDigest{.cap = model.recipe.model.softcap}, {outputs_.logits, outputs_.lse});
+    digest_ = tape.one(DistributionDigest{.cap = model.recipe.model.softcap, .damping = damping_.value_or(0)},
+                       {outputs_.logits, outputs_.lse, damping_ ? tape.input("hints", hints_) : Var{},
+                        damping_ ? tape.input("strengths", strengths_) : Var{}});
     tape.keep(digest_);
     for (const Var value : {outputs_.lse, outputs_.logits})
       if (shape_.logits) tape.keep(value);
@@ -92,12 +105,25 @@ class AdapterLearner::Pass {
     recording_.program.rows_alike = true;
   }
 
+  void put_hint(int64_t at, std::span<const Hint> hints, size_t target) {
+    const Hint hint = target < hints.size() ? hints[target] : Hint{};
+    hints_.as<int32_t>()[at] = hint.token;
+    strengths_.as<float>()[at] = hint.beta;
+  }
+  const int32_t* digest_columns(int64_t at) const {
+    const Tensor digests = session_->fetched(digest_.id);
+    return digests.as<int32_t>() + at * digests.cols();
+  }
+  TiltedRow tilt_at(int64_t at) const { return damping_ ? tilt_of(digest_columns(at), hints_.as<int32_t>()[at]) : TiltedRow{}; }
+
   PassShape shape_;
   int64_t chunk_;
+  std::optional<double> damping_;
   AdapterInputs adapters_;
   Executor* executor_ = nullptr;
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
+  Tensor hints_, strengths_;  // of the chunks' targets
   ModelOutputs outputs_;
   Var digest_;
   Recording recording_;
@@ -108,6 +134,7 @@ AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<P
                                const ScoreContext& context, int64_t documents)
     : model_(model),
       lora_(score.lora),
+      damping_(score.mode.tilt ? std::optional(score.ngram.damping) : std::nullopt),
       context_(context),
       params_(params),
       documents_(documents),
@@ -203,7 +230,7 @@ AdapterLearner::Pass& AdapterLearner::pass_for(const PassShape& shape) {
   std::unique_ptr<Pass>& pass = passes_[shape];
   if (pass) return *pass;
   const AdapterInputs inputs{&adapters_, lora_.sites, shape.lanes, lora_.alpha / static_cast<double>(lora_.rank)};
-  pass = std::make_unique<Pass>(model_, *params_, inputs, shape, lora_.chunk);
+  pass = std::make_unique<Pass>(model_, *params_, inputs, shape, lora_.chunk, damping_);
   const size_t bytes = pass->activation_bytes();
   if (context_.executor->on_device()) {
     pass->open(*context_.executor, nullptr);
@@ -232,6 +259,7 @@ void AdapterLearner::run(std::span<const Chunk> chunks, int64_t length, Wanted w
 
 Session& AdapterLearner::last_session() { return last_->session(); }
 TargetScore AdapterLearner::score(int64_t document, int64_t row) const { return last_->score(document, row); }
+double AdapterLearner::nll(int64_t document, int64_t row) const { return last_->nll(document, row); }
 Distribution AdapterLearner::distribution(int64_t document, int64_t row) const { return last_->distribution(document, row); }
 
 // Documents beyond those given have ended: what their adapters become is of no account.

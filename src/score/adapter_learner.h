@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "score/distribution.h"
@@ -26,9 +27,11 @@ class AdapterLearner {
   enum class Start : uint8_t { cold, warm };  // A drawn, or left as it is
   void begin_documents(Start start = Start::cold);
 
-  // One chunk of a document. `window`: inputs up to the chunk's last position; `targets`: the chunk.
+  // One chunk of a document. `window`: inputs up to the chunk's last position; `targets`: the chunk; `hints`: of each, where
+  // the mode has a tilt.
   struct Chunk {
     std::span<const uint16_t> window, targets;
+    std::span<const Hint> hints{};
   };
   struct Wanted {
     bool gradients = false;  // what learn() needs
@@ -36,8 +39,9 @@ class AdapterLearner {
   };
   // A chunk of each of the first documents, all at the same place: windows would have `length` inputs were the chunks whole.
   void run(std::span<const Chunk> chunks, int64_t length, Wanted wanted);
-  // Of target `row` of a document's chunk that ran last.
+  // Of target `row` of a document's chunk that ran last: with the tilt, which gradients know nothing of. nll(): without it.
   TargetScore score(int64_t document, int64_t row) const;
+  double nll(int64_t document, int64_t row) const;
   Distribution distribution(int64_t document, int64_t row) const;
   Session& last_session();  // of what ran last, for timings
   // One step of the first documents, those whose chunks are given, on what ran last: it must have been scored.
@@ -55,6 +59,7 @@ class AdapterLearner {
 
   ScoredModel model_;
   LoraRecipe lora_;
+  std::optional<double> damping_;  // of the tilt, where there is one
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   int64_t documents_, longest_;

@@ -5,21 +5,17 @@
 namespace fairway {
 
 bool is_legal(const ScoreSettings& settings) {
-  return settings.control == NegativeControl::none && settings.score.mode != ScoreMode::slot_published &&
-         settings.score.mode != ScoreMode::ngram_published;
+  return settings.control == NegativeControl::none && keeps_rules(settings.score.mode.base);
 }
 
-bool is_stateless(const ScoreSettings& settings) {
-  switch (settings.score.mode) {
+bool can_share(const ScoreSettings& settings) {
+  if (settings.control != NegativeControl::none) return false;
+  switch (settings.score.mode.base) {
     case ScoreMode::plain:
     case ScoreMode::sliding: return true;
     case ScoreMode::slot: return !settings.score.slot.carried;
     default: return false;
   }
-}
-
-bool can_share(const ScoreSettings& settings) {
-  return settings.control == NegativeControl::none && (is_stateless(settings) || settings.score.mode == ScoreMode::ngram);
 }
 
 void Evaluator::run_share(ScoreLedger&, int64_t, int64_t, const ScoreProgress&) {
@@ -33,17 +29,16 @@ ScoreLedger make_ledger(std::span<const uint16_t> stream, const ScoreSettings& s
 std::unique_ptr<Evaluator> make_evaluator(const ScoredModel& model, const ScoreSettings& settings,
                                           const ScoreContext& context) {
   const ScoreRecipe& score = settings.score;
-  if (score.mode != ScoreMode::plain && score.stride > score.context)
+  if (score.mode.base != ScoreMode::plain && score.stride > score.context)
     throw InputError(fmt::format("a stride of {} exceeds the context of {}", score.stride, score.context));
   if (settings.control == NegativeControl::slot_shared_context) return make_shared_slot_evaluator(model, settings, context);
-  switch (score.mode) {
+  switch (score.mode.base) {
     case ScoreMode::plain:
     case ScoreMode::sliding: return make_window_evaluator(model, settings, context);
     case ScoreMode::slot: return make_slot_evaluator(model, settings, context);
     case ScoreMode::ttt: return make_ttt_evaluator(model, settings, context);
     case ScoreMode::lora_ttt: return make_lora_evaluator(model, settings, context);
-    case ScoreMode::ngram:
-    case ScoreMode::ngram_published: return make_ngram_evaluator(model, settings, context);
+    case ScoreMode::ngram_published: return make_published_ngram_evaluator(model, settings, context);
     case ScoreMode::slot_published: return make_shared_slot_evaluator(model, settings, context);
   }
   FAIRWAY_ASSERT(false, "a mode without an evaluator");

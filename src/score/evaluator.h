@@ -32,8 +32,9 @@ struct ScoreSettings {
 };
 
 bool is_legal(const ScoreSettings& settings);
-bool is_stateless(const ScoreSettings& settings);  // no target's score depends on what was scored before it
-bool can_share(const ScoreSettings& settings);     // stateless, or with a state that every rank can make from the tokens before
+// No state goes from one window to the next: each rank may score windows of its own. Hints of a tilt are no state, every rank
+// makes them from the stream.
+bool can_share(const ScoreSettings& settings);
 
 // Where the weights come from: called at the start of every run, so that no run sees what an earlier one has learned.
 using WeightLoader = std::function<void(ParamStore&)>;
@@ -88,7 +89,7 @@ ScoreLedger make_ledger(std::span<const uint16_t> stream, const ScoreSettings& s
 std::unique_ptr<Evaluator> make_window_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_slot_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_shared_slot_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
-std::unique_ptr<Evaluator> make_ngram_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
+std::unique_ptr<Evaluator> make_published_ngram_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_ttt_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 std::unique_ptr<Evaluator> make_lora_evaluator(const ScoredModel&, const ScoreSettings&, const ScoreContext&);
 

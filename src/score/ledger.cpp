@@ -3,8 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace fairway {
+namespace {
+
+constexpr double kTiltUnits = 1 << 30;  // of a nat
+
+}  // namespace
 
 ScoreLedger::ScoreLedger(std::span<const uint16_t> stream)
     : ScoreLedger(stream, 1, std::max<int64_t>(1, static_cast<int64_t>(stream.size()))) {}
@@ -54,13 +60,14 @@ void ScoreLedger::merge(const ScoreLedger& share) {
   FAIRWAY_ASSERT(share.targets() == targets(), "a share of another stream");
   for (int64_t target = share.share_begin_; target < share.share_end_; ++target) {
     const size_t at = share.index(target);
-    if (share.times_[at] > 0) write(target, {share.nll_[at], share.digest_[at]}, share.version_[at]);
+    if (share.times_[at] > 0) write(target, {share.nll_[at], share.digest_[at], 0}, share.version_[at]);
   }
   events_.insert(events_.end(), share.events_.begin(), share.events_.end());
   broken_.insert(broken_.end(), share.broken_.begin(), share.broken_.end());
   for (const auto& [target, values] : share.captures_)
     if (!values.empty()) captures_[target] = values;
   state_version_ = share.state_version_;
+  tilt_ += share.tilt_;
 }
 
 void ScoreLedger::write(int64_t target, const TargetScore& score, int32_t version) {
@@ -76,8 +83,11 @@ void ScoreLedger::write(int64_t target, const TargetScore& score, int32_t versio
   digest_[at] = score.digest;
   version_[at] = version;
   times_[at] = 1;
+  tilt_ += std::llround(static_cast<double>(score.tilt) * kTiltUnits);
   ++scored_count_;
 }
+
+double ScoreLedger::tilt_nats() const { return static_cast<double>(tilt_) / kTiltUnits; }
 
 void ScoreLedger::score(int64_t first, std::span<const TargetScore> scores) {
   for (size_t i = 0; i < scores.size(); ++i) write(first + static_cast<int64_t>(i), scores[i], state_version_);

@@ -21,6 +21,7 @@ class RuleBroken : public WorkError {
 struct TargetScore {
   float nll = 0;        // nats
   uint64_t digest = 0;  // of the whole distribution, see distribution.h
+  float tilt = 0;       // what a tilt added to the NLL
 };
 
 // interleaved: each target of the interval was scored, then learned from, before the next one was scored.
@@ -85,6 +86,7 @@ class ScoreLedger {
   int64_t scored_count() const { return scored_count_; }
   bool complete() const { return scored_count_ == targets(); }
   int32_t state_version() const { return state_version_; }
+  double tilt_nats() const;  // what tilts added to the NLLs of all targets scored
   const std::vector<ScoreEvent>& events() const { return events_; }
   const std::vector<std::string>& broken_rules() const { return broken_; }
 
@@ -110,6 +112,7 @@ class ScoreLedger {
   std::vector<uint8_t> times_;
   int64_t scored_count_ = 0;
   int32_t state_version_ = 0;
+  int64_t tilt_ = 0;  // in nats/2^30: a sum that is the same in any order
   std::vector<ScoreEvent> events_;
   std::vector<std::string> broken_;
   std::map<int64_t, std::vector<float>> captures_;

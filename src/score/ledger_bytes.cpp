@@ -21,13 +21,14 @@ void take(std::string_view& bytes, T* values, size_t count) {
 struct Header {
   int64_t begin, end, scored, events;
   int32_t version;
+  int64_t tilt;
 };
 
 }  // namespace
 
 std::string ScoreLedger::share_bytes() const {
   FAIRWAY_ASSERT(strict_ && captures_.empty(), "shares are of legal modes");
-  const Header header{share_begin_, share_end_, scored_count_, static_cast<int64_t>(events_.size()), state_version_};
+  const Header header{share_begin_, share_end_, scored_count_, static_cast<int64_t>(events_.size()), state_version_, tilt_};
   std::string bytes;
   put(bytes, &header, 1);
   put(bytes, nll_.data(), nll_.size());
@@ -49,6 +50,7 @@ void ScoreLedger::take_share_bytes(std::string_view bytes) {
   events_.resize(static_cast<size_t>(header.events));
   take(bytes, events_.data(), events_.size());
   scored_count_ = header.scored;
+  tilt_ = header.tilt;
 }
 
 }  // namespace fairway

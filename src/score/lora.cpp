@@ -63,6 +63,7 @@ class LoraEvaluator final : public Evaluator {
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     load();
+    hints_ = hints_for(score_, ledger.stream(), *context_.pool);
     learner_.begin_documents();  // the control's A is warm from here on
     const std::vector<DocumentRange> queue = queue_of(ledger.stream());
     size_t done = 0;
@@ -87,7 +88,7 @@ class LoraEvaluator final : public Evaluator {
     made_up.score(length + 1 - score_.lora.chunk, std::vector<TargetScore>(static_cast<size_t>(score_.lora.chunk)));
     const ScoredTokens chunk = made_up.scored(length + 1 - score_.lora.chunk, length + 1);
     const auto documents = static_cast<size_t>(learner_.documents());
-    const std::vector<AdapterLearner::Chunk> chunks(documents, {std::span(text).first(text.size() - 1), chunk.targets()});
+    const std::vector<AdapterLearner::Chunk> chunks(documents, {std::span(text).first(text.size() - 1), chunk.targets(), {}});
     const std::vector<ScoredTokens> scored(documents, chunk);
     const auto run = [&] {
       learner_.run(chunks, length, {.gradients = true});
@@ -98,7 +99,8 @@ class LoraEvaluator final : public Evaluator {
     const double per_target = seconds_of(run) / static_cast<double>(learner_.documents() * score_.lora.chunk);
     // A phase sees at most the whole stream.
     const double sequences = static_cast<double>(score_.lora.phases * targets) / static_cast<double>(score_.context);
-    return per_target * static_cast<double>(targets) + (phases_ ? sequences * phases_->seconds_per_sequence() : 0);
+    return per_target * static_cast<double>(targets) + (phases_ ? sequences * phases_->seconds_per_sequence() : 0) +
+           seconds_for_hints(score_, targets, model_.recipe.model.vocab, *context_.pool);
   }
 
  private:
@@ -198,7 +200,7 @@ class LoraEvaluator final : public Evaluator {
       const auto part = [&](int64_t from, int64_t to) {
         return stream.subspan(static_cast<size_t>(from), static_cast<size_t>(to - from));
       };
-      chunks.push_back({part(begin, end - 1), part(first, end)});
+      chunks.push_back({part(begin, end - 1), part(first, end), hints_.of(first, end)});
       for (int64_t target = first; target < end; ++target) wanted.logits |= document->ledger.captured(target) != nullptr;
     }
     learner_.run(chunks, length, wanted);
@@ -209,7 +211,7 @@ class LoraEvaluator final : public Evaluator {
       for (int64_t row = 0; row < static_cast<int64_t>(chunks[i].targets.size()); ++row) {
         scores.push_back(learner_.score(lane, row));
         if (std::vector<float>* copy = documents[i]->ledger.captured(first + row))
-          scores.back() = finish(learner_.distribution(lane, row), static_cast<double>(scores.back().nll),
+          scores.back() = finish(learner_.distribution(lane, row), learner_.nll(lane, row),
                                  chunks[i].targets[static_cast<size_t>(row)], copy);
       }
       documents[i]->ledger.score(first, scores);
@@ -277,6 +279,7 @@ class LoraEvaluator final : public Evaluator {
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   AdapterLearner learner_;
+  TiltHints hints_;
   std::shared_ptr<ParamStore> trained_;  // the weights with gradients, where there are phases
   std::unique_ptr<ChunkLearner> phases_;
   std::unique_ptr<Session> lend_, give_back_;  // weights to those that learn, and back

@@ -26,7 +26,7 @@ void OffsetEvaluator::score_shifted(ScoreLedger& ledger, int64_t i, const ScoreW
     const int64_t target = window.first + n;
     const SlotRow row{runner.logits(runner.row(i, window, window.position() + n)).data(),
                       ledger.stream()[static_cast<size_t>(target)]};
-    scores[static_cast<size_t>(n)] = offset_.score(row, ledger.captured(target));
+    scores[static_cast<size_t>(n)] = offset_.score(row, hints().of(target), ledger.captured(target));
   });
   ledger.score(window.first, scores);
 }

@@ -46,7 +46,7 @@ class SlotEvaluator final : public OffsetEvaluator {
   // no state, while every fit needs the one before it.
   void run_in_turns(ScoreLedger& ledger, const ScoreProgress& progress) {
     Communicator& comm = *context().comm;
-    start();
+    start(ledger.stream());
     const WindowPlan plan = plan_of(ledger.targets());
     const int64_t count = plan.count(), batch = runner().batch(), ranks = comm.size();
     score_windows(ledger, 0, std::min<int64_t>(1, count), {});  // by every rank: nothing is learned from it

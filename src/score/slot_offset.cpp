@@ -173,11 +173,11 @@ void SlotOffset::step(std::span<const SlotRow> rows) {
   refresh();
 }
 
-TargetScore SlotOffset::score(const SlotRow& at, std::vector<float>* copy) const {
+TargetScore SlotOffset::score(const SlotRow& at, const Tilt& tilt, std::vector<float>* copy) const {
   Row row(vocab_);
   const double lse = row.fill(at.logits, shift_.data(), cap_);
   const double nll = lse - static_cast<double>(row.z[static_cast<size_t>(at.target)]);
-  return finish({row.z, static_cast<float>(lse), {}}, nll, at.target, copy);
+  return finish(Distribution{row.z, static_cast<float>(lse), {}}.tilted(tilt), nll, at.target, copy);
 }
 
 }  // namespace fairway

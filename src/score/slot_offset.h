@@ -29,8 +29,8 @@ class SlotOffset {
   double loss(std::span<const SlotRow> rows);
   std::span<const float> gradient(std::span<const SlotRow> rows);  // at δ; for tests too
 
-  // The target's score under z(u, δ).
-  TargetScore score(const SlotRow& row, std::vector<float>* copy) const;
+  // The target's score under z(u, δ), tilted.
+  TargetScore score(const SlotRow& row, const Tilt& tilt, std::vector<float>* copy) const;
 
   // Everything that the next steps and scores depend on, for another rank to go on with.
   std::string state() const;

@@ -18,7 +18,7 @@ class TttEvaluator final : public WindowedEvaluator {
         learner_(scored_model, shared_params(), score_settings.score, score_context) {}
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
-    start();
+    start(ledger.stream());
     const bool train_first = settings().control == NegativeControl::ttt_train_first;
     const int64_t windows = plan_of(ledger.targets()).count();
     int64_t next = 0;

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kTokensAtOnce = 4096;  // keeps a batch's activations near the cache
 
 int64_t stride_of(const ScoreSettings& settings) {
-  return settings.score.mode == ScoreMode::plain ? settings.score.context : settings.score.stride;
+  return settings.score.mode.base == ScoreMode::plain ? settings.score.context : settings.score.stride;
 }
 
 }  // namespace
@@ -25,6 +25,19 @@ double seconds_of(const std::function<void()>& work) {
 
 int64_t windows_at_once(const ScoreRecipe& score) {
   return score.windows > 0 ? score.windows : std::max<int64_t>(1, kTokensAtOnce / score.context);
+}
+
+TiltHints hints_for(const ScoreRecipe& score, std::span<const uint16_t> stream, ThreadPool& pool) {
+  return score.mode.tilt ? TiltHints(score.ngram, stream, pool) : TiltHints();
+}
+
+double seconds_for_hints(const ScoreRecipe& score, int64_t targets, int64_t vocab, ThreadPool& pool) {
+  if (!score.mode.tilt) return 0;
+  constexpr int64_t kTimed = int64_t{1} << 18;
+  Rng rng(1);
+  std::vector<uint16_t> stream(static_cast<size_t>(kTimed));
+  for (uint16_t& token : stream) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(vocab)));
+  return seconds_of([&] { hints_for(score, stream, pool); }) * static_cast<double>(targets) / static_cast<double>(kTimed);
 }
 
 WindowShape window_shape(const ScoreSettings& settings) {
@@ -52,10 +65,11 @@ WindowedEvaluator::WindowedEvaluator(const ScoredModel& model, const ScoreSettin
 
 WindowPlan WindowedEvaluator::plan_of(int64_t targets) const { return {targets, settings_.score.context, stride_}; }
 
-void WindowedEvaluator::start() {
+void WindowedEvaluator::start(std::span<const uint16_t> stream) {
   cost_ = {};
   model_.load(*params_);
   context_.executor->upload(params_->flat_values());
+  hints_ = hints_for(settings_.score, stream, *context_.pool);
   reset();
 }
 
@@ -70,22 +84,20 @@ void WindowedEvaluator::count_learning(const ScoreCost::Part& part) {
 }
 
 void WindowedEvaluator::run(ScoreLedger& ledger, const ScoreProgress& progress) {
-  start();
+  start(ledger.stream());
   score_windows(ledger, 0, plan_of(ledger.targets()).count(), progress);
   if (settings_.control == NegativeControl::double_count) score_tail_again(ledger);
 }
 
 void WindowedEvaluator::run_share(ScoreLedger& ledger, int64_t rank, int64_t ranks, const ScoreProgress& progress) {
   FAIRWAY_ASSERT(can_share(settings_), "this mode's windows cannot be shared among ranks");
-  start();
+  start(ledger.stream());
   const WindowPlan plan = plan_of(ledger.targets());
   const WindowShare share = share_of_windows(plan.count(), rank, ranks);
   const auto first_of = [&](int64_t window) { return window < plan.count() ? plan.at(window).first : ledger.targets() + 1; };
-  begin_share(ledger, first_of(share.begin), first_of(share.end));
+  ledger.take_share(first_of(share.begin), first_of(share.end), 0);
   score_windows(ledger, share.begin, share.end, progress);
 }
-
-void WindowedEvaluator::begin_share(ScoreLedger& ledger, int64_t first, int64_t end) { ledger.take_share(first, end, 0); }
 
 WindowRunner& WindowedEvaluator::forward(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
   WindowRunner& runner = windows.front().start == 0 && first_ ? *first_ : *rest_;
@@ -149,8 +161,8 @@ void WindowedEvaluator::score_rows(ScoreLedger& ledger, const ScoreWindow& windo
     for (int64_t n = task * kRowsPerTask; n < std::min(window.count(), (task + 1) * kRowsPerTask); ++n) {
       const int64_t target = window.first + n;
       const auto [distribution, nll] = row(window.position() + n);
-      scores[static_cast<size_t>(n)] =
-          finish(distribution, nll, ledger.stream()[static_cast<size_t>(target)], ledger.captured(target));
+      scores[static_cast<size_t>(n)] = finish(distribution.tilted(hints_.of(target)), nll,
+                                              ledger.stream()[static_cast<size_t>(target)], ledger.captured(target));
     }
   });
   ledger.score(window.first, scores);
@@ -172,18 +184,19 @@ void WindowedEvaluator::score_tail_again(ScoreLedger& ledger) {
 double WindowedEvaluator::estimate(int64_t targets) {
   constexpr int64_t kMostBatches = 16;
   constexpr double kEnoughSeconds = 0.3;
-  start();
   const int64_t batch = rest_->batch(), before = 1 + batch;
   Rng rng(1);
   std::vector<uint16_t> stream(static_cast<size_t>(settings_.score.context + (batch + kMostBatches * batch) * stride_ + 1));
   for (uint16_t& token : stream) token = static_cast<uint16_t>(rng.below(static_cast<uint64_t>(model_.recipe.model.vocab)));
+  start(stream);
   ScoreLedger ledger = make_ledger(stream, settings_);
   score_windows(ledger, 0, before, {});
   double seconds = 0;
   int64_t timed = 0;
   for (; timed < kMostBatches && seconds < kEnoughSeconds; ++timed)
     seconds += seconds_of([&] { score_windows(ledger, before + timed * batch, before + (timed + 1) * batch, {}); });
-  return seconds / static_cast<double>(timed * batch) * static_cast<double>(plan_of(targets).count());
+  return seconds / static_cast<double>(timed * batch) * static_cast<double>(plan_of(targets).count()) +
+         seconds_for_hints(settings_.score, targets, model_.recipe.model.vocab, *context_.pool);
 }
 
 namespace {
@@ -192,8 +205,9 @@ namespace {
 // windows are there to give every target as much context as they hold.
 WindowShape stateless_shape(const ScoredModel& model, const ScoreSettings& settings) {
   WindowShape shape = window_shape(settings);
-  if (settings.score.mode == ScoreMode::plain && packs_documents(model.recipe)) shape.longest = model.recipe.data.max_segment;
-  shape.losses_only = settings.losses_only;
+  if (settings.score.mode.base == ScoreMode::plain && packs_documents(model.recipe))
+    shape.longest = model.recipe.data.max_segment;
+  shape.losses_only = settings.losses_only && !settings.score.mode.tilt;
   return shape;
 }
 

@@ -2,6 +2,7 @@
 // happens to a batch once the model has run.
 #pragma once
 
+#include "score/tilt_hints.h"
 #include "score/window_runner.h"
 
 namespace fairway {
@@ -27,7 +28,7 @@ class WindowedEvaluator : public Evaluator {
 
   void count_forward(const ScoreCost::Part& part);
   void count_learning(const ScoreCost::Part& part);
-  void start();  // weights as they were loaded, no state
+  void start(std::span<const uint16_t> stream);  // weights as they were loaded, no state, the stream's hints
   void score_windows(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
   // The same by all ranks of the context: each scores a run of neighbours, then each has all records. Nothing that the scores
   // depend on may change meanwhile. Collective.
@@ -39,8 +40,6 @@ class WindowedEvaluator : public Evaluator {
   void score_rows(ScoreLedger& ledger, const ScoreWindow& window, const RowAt& row);
   WindowPlan plan_of(int64_t targets) const;
   virtual void reset() {}  // state of the mode, before a run
-  // Gives the ledger its share and makes the state that scoring everything before it would leave.
-  virtual void begin_share(ScoreLedger& ledger, int64_t first, int64_t end);
 
   const ScoreSettings& settings() const { return settings_; }
   const ScoredModel& model() const { return model_; }
@@ -48,6 +47,7 @@ class WindowedEvaluator : public Evaluator {
   ParamStore& params() { return *params_; }
   const std::shared_ptr<ParamStore>& shared_params() { return params_; }
   WindowRunner& runner() { return *rest_; }
+  const TiltHints& hints() const { return hints_; }
 
  private:
   void score_tail_again(ScoreLedger& ledger);
@@ -59,7 +59,13 @@ class WindowedEvaluator : public Evaluator {
   int64_t stride_;
   ScoreCost cost_;
   std::unique_ptr<WindowRunner> first_, rest_;
+  TiltHints hints_;
 };
+
+// Hints of the stream where the mode has a tilt.
+TiltHints hints_for(const ScoreRecipe& score, std::span<const uint16_t> stream, ThreadPool& pool);
+// Seconds that the hints of so many targets would take.
+double seconds_for_hints(const ScoreRecipe& score, int64_t targets, int64_t vocab, ThreadPool& pool);
 
 // The shape of plain and sliding windows under the settings.
 WindowShape window_shape(const ScoreSettings& settings);

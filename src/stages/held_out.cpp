@@ -65,7 +65,7 @@ Validator make_validator(const Recipe& recipe, const HeldOut& held_out, const Sc
     const auto load = [&weights](ParamStore& params) { params.set_values(weights); };
     // As it trains, whatever the score will be; nobody audits it.
     ScoreSettings settings{.score = recipe.score, .losses_only = true};
-    settings.score.mode = ScoreMode::plain;
+    settings.score.mode = {ScoreMode::plain};
     settings.score.context = recipe.data.seq_len;
     settings.score.documents = packs_documents(recipe);
     const int64_t targets = challenge_targets(static_cast<int64_t>(held_out.tokens.size()), recipe.data.seq_len);

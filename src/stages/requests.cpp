@@ -27,7 +27,7 @@ ScoreRequest score_request(const Recipe& recipe, const std::string& artifact, co
   ScoreRequest score{.from = artifact, .data = data};
   score.mode = recipe.score.mode;
   score.context = recipe.score.context;
-  if (recipe.score.mode != ScoreMode::plain) score.stride = std::min(recipe.score.stride, recipe.score.context);
+  if (recipe.score.mode.base != ScoreMode::plain) score.stride = std::min(recipe.score.stride, recipe.score.context);
   Recipe rest = recipe;  // what has no field of its own
   rest.score.mode = ScoreRecipe{}.mode;
   rest.score.context = ScoreRecipe{}.context;

@@ -35,7 +35,7 @@ struct PackRequest : QuantizeRequest {
 struct ScoreRequest {
   std::string from, data, recipe;
   std::vector<std::string> overrides;  // of [score]
-  std::optional<ScoreMode> mode;       // nothing: the recipe's; so are lengths of 0
+  std::optional<ScoringMode> mode;     // nothing: the recipe's; so are lengths of 0
   int64_t stride = 0, context = 0;
   int64_t tokens = 0;  // only the first so many; 0: all
   bool documents = false, all_targets = false;

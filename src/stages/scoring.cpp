@@ -20,7 +20,7 @@ ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe) {
   if (request.context > 0) score.context = request.context;
   if (request.stride > 0) score.stride = request.stride;
   if (request.documents) score.documents = true;
-  if (score.mode != ScoreMode::plain && score.stride > score.context) {
+  if (score.mode.base != ScoreMode::plain && score.stride > score.context) {
     if (request.stride > 0)
       throw InputError(fmt::format("--stride {}: exceeds the context of {}", score.stride, score.context));
     score.stride = score.context;

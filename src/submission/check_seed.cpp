@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <regex>
-#include <set>
 #include <sstream>
 
 #include "base/json.h"
@@ -19,9 +18,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr double kTrainLimit = 600, kScoreLimit = 600;  // seconds
-// Scoring spec §3.2; the modes that break a rule are those published with a leak.
+// Scoring spec §3.2.
 const std::vector<std::string> kAuditTests{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11"};
-const std::set<std::string> kLegalModes{"plain", "sliding", "slot", "ttt", "lora-ttt", "ngram"};
 
 constexpr size_t kLongestLine = 4096;  // longer ones are no lines of a log, and more than a regular expression should see
 
@@ -150,10 +148,11 @@ void Checker::check_receipt(const std::string& seed, const json& result) {
     wrong(file, "is of a different artifact from the one in submission.json");
   check_sums(file, receipt, result);
   const json mode = settings.value("mode", json());
-  if (!mode.is_string() || !kLegalModes.contains(mode.get<std::string>()) || receipt.value("legal", json(false)) != true)
+  const auto known = mode.is_string() ? scoring_mode(mode.get<std::string>()) : std::nullopt;
+  if (!known || !keeps_rules(known->base) || receipt.value("legal", json(false)) != true)
     wrong(file, "mode " + mode.dump() + " breaks the rules of scoring");
-  else if (mode == "slot")
-    wrong(file, "mode \"slot\" is not in the sources that a submission ships");
+  else if (known->base == ScoreMode::slot)
+    wrong(file, "mode " + mode.dump() + " is not in the sources that a submission ships");
   if (settings.value("tokens", json()) != 0) wrong(file, "only a part of the validation data was scored");
   check_audit(file, receipt);
 }

@@ -135,8 +135,8 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
                               text_at(run.receipt, {"settings", "tokens"})));
   if (text_at(run.receipt, {"legal"}) != "true" || text_at(run.score, {"legal"}) != "true")
     out.push_back(fmt::format("{}: mode {} breaks the rules of scoring", name, text_at(run.score, {"mode"})));
-  else if (text_at(run.score, {"mode"}) == "slot")
-    out.push_back(fmt::format("{}: mode slot is not in the sources that a submission ships", name));
+  else if (const std::string mode = text_at(run.score, {"mode"}); mode.starts_with("slot"))
+    out.push_back(fmt::format("{}: mode {} is not in the sources that a submission ships", name, mode));
   check_audit(run, out);
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "analysis/compare_runs.h"
+#include "recipe/score_mode.h"
 #include "report/machine.h"
 #include "submission/write_folder.h"
 
@@ -37,13 +38,14 @@ ordered_json seed_result(const RunFacts& run) {
 }
 
 ordered_json compliance(std::span<const RunFacts> runs) {
-  const std::string mode = runs.front().score.value("mode", "");
+  const std::string name = runs.front().score.value("mode", "");
+  const ScoringMode mode = scoring_mode(name).value_or(ScoringMode{});
   return {{"train_under_600s", true},
           {"artifact_under_16mb", true},
           {"eval_under_600s", true},
-          {"score_first_ttt", mode == "ttt" || mode == "lora-ttt"},
-          {"no_slot", mode.find("slot") == std::string::npos},
-          {"no_ngram_cache", mode.find("ngram") == std::string::npos},
+          {"score_first_ttt", mode.base == ScoreMode::ttt || mode.base == ScoreMode::lora_ttt},
+          {"no_slot", mode.base != ScoreMode::slot},
+          {"no_ngram_cache", !mode.tilt},
           {"audit_held", true},
           {"three_seeds", true}};
 }

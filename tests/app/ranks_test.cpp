@@ -243,16 +243,19 @@ TEST_F(Ranks, ScoresDoNotDependOnThem) {
   const std::string run = scratch_ / "straight";
   straight(6);
   const Args extra{"--data", scratch_ / "data", "--stride", "16", "--json", "--out", scratch_ / "scored"};
-  const std::vector<Args> modes{{"plain"},
-                                {"sliding"},
-                                {"slot"},
-                                {"slot", "--set", "score.slot.carried=true"},
-                                {"ngram"},
-                                {"ttt", "--set", "score.ttt.chunk=512"},
-                                {"lora-ttt"},
-                                {"lora-ttt", "--set", "score.lora.phases=1", "--set", "score.lora.phase_documents=2", "--set",
-                                 "score.lora.phase_chunk=256"},
-                                {"slot-published"}};
+  const std::vector<Args> modes{
+      {"plain"},
+      {"sliding"},
+      {"slot"},
+      {"slot", "--set", "score.slot.carried=true"},
+      {"sliding+tilt"},
+      {"ttt", "--set", "score.ttt.chunk=512"},
+      {"lora-ttt"},
+      {"lora-ttt", "--set", "score.lora.phases=1", "--set", "score.lora.phase_documents=2", "--set",
+       "score.lora.phase_chunk=256"},
+      {"lora-ttt+tilt", "--set", "score.lora.phases=1", "--set", "score.lora.phase_documents=2", "--set",
+       "score.lora.phase_chunk=256", "--set", "score.lora.batch=3", "--set", "score.ngram.order=4"},
+      {"slot-published"}};
   for (const Args& mode : modes) {
     Args command{"score", run, "--mode"};
     command.insert(command.end(), mode.begin(), mode.end());

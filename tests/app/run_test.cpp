@@ -50,8 +50,12 @@ TEST(Run, ScoresWindowsBesideAModeThatAdapts) {
   make_data(scratch / "data");
   const json result = run_json(run_smoke(
       scratch / "data", scratch / "run",
-      {"--steps", "4", "--set", "score.mode=lora-ttt", "--set", "score.lora.phases=2", "--set", "score.lora.rank=4"}));
-  EXPECT_EQ(result["score_mode"], "lora-ttt");
+      {"--steps", "4", "--set", "score.mode=lora-ttt+tilt", "--set", "score.lora.phases=2", "--set", "score.lora.rank=4"}));
+  EXPECT_EQ(result["score_mode"], "lora-ttt+tilt");
+  const json score = json::parse(contents(scratch / "run" / "score.json"));
+  EXPECT_EQ(score["modes"], (json{"lora-ttt", "tilt"}));
+  EXPECT_TRUE(score["gains"]["tilt"].is_number());
+  EXPECT_THAT(contents(scratch / "run" / "train.log"), HasSubstr("quantized_ttt_phased val_loss:"));
   EXPECT_EQ(result["legal"], true);
   const auto bpb = [&](const char* file) { return json::parse(contents(scratch / "run" / file))["val_bpb"]; };
   EXPECT_EQ(result["roundtrip_bpb"], bpb("score_plain.json"));

@@ -15,7 +15,7 @@ namespace fairway::score_test {
 namespace {
 
 struct Slice {
-  explicit Slice(ScoreMode mode, int64_t targets = 340) : machine(2) {
+  explicit Slice(const ScoringMode& mode, int64_t targets = 340) : machine(2) {
     const Recipe recipe = tiny_recipe();
     input.model = tiny_model(recipe);
     input.stream = tiny_stream(targets);
@@ -39,7 +39,7 @@ std::string text_of(const AuditReport& report) {
   return text;
 }
 
-class LegalModes : public testing::TestWithParam<ScoreMode> {};
+class LegalModes : public testing::TestWithParam<ScoringMode> {};
 
 TEST_P(LegalModes, PassEveryTest) {
   Slice slice(GetParam());
@@ -49,16 +49,20 @@ TEST_P(LegalModes, PassEveryTest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Audit, LegalModes,
-                         testing::Values(ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ngram,
-                                         ScoreMode::ttt, ScoreMode::lora_ttt),
+                         testing::Values(ScoringMode{ScoreMode::plain}, ScoringMode{ScoreMode::sliding},
+                                         ScoringMode{ScoreMode::slot}, ScoringMode{ScoreMode::ttt},
+                                         ScoringMode{ScoreMode::lora_ttt}, ScoringMode{ScoreMode::sliding, true},
+                                         ScoringMode{ScoreMode::slot, true}, ScoringMode{ScoreMode::ttt, true},
+                                         ScoringMode{ScoreMode::lora_ttt, true}),
                          [](const auto& test) {
-                           std::string name(name_of(test.param));
-                           std::ranges::replace(name, '-', '_');  // test names have no hyphens
+                           std::string name = name_of(test.param);
+                           std::ranges::replace_if(
+                               name, [](char c) { return c == '-' || c == '+'; }, '_');
                            return name;
                          });
 
 TEST(Audit, CarriedSlotPassesEveryTest) {
-  Slice slice(ScoreMode::slot);
+  Slice slice({ScoreMode::slot});
   slice.input.settings.score.slot.carried = true;
   const AuditReport report = audit(slice.input);
   EXPECT_TRUE(report.legal()) << text_of(report);
@@ -66,7 +70,7 @@ TEST(Audit, CarriedSlotPassesEveryTest) {
 
 // The recipe's phases begin after thousands of documents; those of a slice inside of it, and T2 sees that they do.
 TEST(Audit, PhasesBeginInsideTheSlice) {
-  Slice slice(ScoreMode::lora_ttt);
+  Slice slice({ScoreMode::lora_ttt});
   Recipe recipe = tiny_recipe();
   recipe.score.lora.phases = 3;
   recipe.score.lora.phase_lr = 0.02;
@@ -92,7 +96,7 @@ TEST(Audit, ASliceIsWhereTheDocumentsAre) {
 }
 
 TEST(Audit, EveryNegativeControlIsCaughtByItsTest) {
-  const Slice slice(ScoreMode::sliding);
+  const Slice slice({ScoreMode::sliding});
   for (const ControlCase& control : control_cases()) {
     EXPECT_EQ(control_text(slice.input, control).note, "") << control.name << ": the slice has documents enough";
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
@@ -112,7 +116,7 @@ const ControlCase& sorted_documents() {
 }
 
 TEST(Audit, ControlsAreCaughtOnTextOfOneDocumentToo) {
-  Slice slice(ScoreMode::sliding);
+  Slice slice({ScoreMode::sliding});
   slice.input.stream = without_documents(slice.input.stream);
   for (const ControlCase& control : control_cases()) {
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
@@ -125,7 +129,7 @@ TEST(Audit, ControlsAreCaughtOnTextOfOneDocumentToo) {
 }
 
 TEST(Audit, AnOrderOfDocumentsIsTestedWhereTheTextHasThem) {
-  Slice slice(ScoreMode::sliding);
+  Slice slice({ScoreMode::sliding});
   std::vector<uint16_t> text = without_documents(tiny_stream(700));
   const std::vector<uint16_t> rest = tiny_stream(600);
   text.insert(text.end(), rest.begin(), rest.end());
@@ -139,21 +143,21 @@ TEST(Audit, AnOrderOfDocumentsIsTestedWhereTheTextHasThem) {
 }
 
 TEST(Audit, PhasesInTheOrderOfTheStreamAreNoLeak) {
-  const Slice slice(ScoreMode::sliding);
+  const Slice slice({ScoreMode::sliding});
   const ControlCase honest{"documents in the order of the stream", ScoreMode::lora_ttt, NegativeControl::none, "T2"};
   EXPECT_FALSE(catch_control(slice.input, honest).has_value());
 }
 
 TEST(Audit, NegativeControlsFailTheWholeAudit) {
   for (const ScoreMode mode : {ScoreMode::slot_published, ScoreMode::ngram_published}) {
-    Slice slice(mode);
+    Slice slice({mode});
     slice.input.probes = 12;
     EXPECT_FALSE(audit(slice.input).legal()) << name_of(mode);
   }
 }
 
 TEST(Audit, LegalModesAreNotCaughtByTheSearchForLeaks) {
-  const Slice slice(ScoreMode::sliding);
+  const Slice slice({ScoreMode::sliding});
   for (const char* test : {"T1", "T2", "T3", "T5"}) {
     const ControlCase honest{"honest", ScoreMode::slot, NegativeControl::none, test};
     EXPECT_FALSE(catch_control(slice.input, honest).has_value()) << test;
@@ -161,14 +165,14 @@ TEST(Audit, LegalModesAreNotCaughtByTheSearchForLeaks) {
 }
 
 TEST(Audit, ControlsAreCaughtWhereWindowsDoNotOverlap) {
-  Slice slice(ScoreMode::sliding);
+  Slice slice({ScoreMode::sliding});
   slice.input.settings.score.stride = slice.input.settings.score.context;
   for (const ControlCase& control : control_cases())
     EXPECT_TRUE(catch_control(slice.input, control).has_value()) << control.name << " slipped past " << control.test;
 }
 
 TEST(Audit, AScoreThatIsAnotherWhereNothingCanBeOpenedFails) {
-  Slice slice(ScoreMode::plain);
+  Slice slice({ScoreMode::plain});
   const auto isolation = [&] {
     const AuditReport report = audit(slice.input);
     return *std::find_if(report.tests.begin(), report.tests.end(), [](const TestResult& test) { return test.id == "T7"; });
@@ -182,7 +186,7 @@ TEST(Audit, AScoreThatIsAnotherWhereNothingCanBeOpenedFails) {
 }
 
 TEST(Audit, BudgetsAreHeldOrNot) {
-  Slice slice(ScoreMode::plain);
+  Slice slice({ScoreMode::plain});
   const auto last_test = [&] { return audit(slice.input).tests.back(); };
   slice.input.budgets.artifact_bytes = kMostArtifactBytes - 100;
   slice.input.budgets.code_bytes = 100;

@@ -33,7 +33,7 @@ TEST_F(Chain, AnArtifactIsScoredAsTheRecipeSays) {
   run_chain(chain, program_.stages(), quiet_);
   ASSERT_EQ(program_.scores.size(), 2U);
   const ScoreRequest& score = program_.scores[1];
-  EXPECT_EQ(score.mode, ScoreMode::sliding);
+  EXPECT_EQ(score.mode, ScoringMode{ScoreMode::sliding});
   EXPECT_EQ(score.stride, 16);
   EXPECT_EQ(score.context, 64);
   EXPECT_THAT(score.overrides, testing::ElementsAre("score.slot.steps=7"));

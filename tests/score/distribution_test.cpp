@@ -15,7 +15,7 @@ struct Row {
     for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p) + lift));
     lse = static_cast<float>(lift);
   }
-  Distribution distribution(Tilt tilt = {}) const { return {logits, lse, tilt}; }
+  Distribution distribution(Tilt tilt = {}) const { return Distribution{logits, lse, {}}.tilted(tilt); }
   std::vector<float> logits;
   float lse;
 };
@@ -28,7 +28,7 @@ double sum_of(const std::vector<float>& logs) {
 
 TEST(Distribution, TiltOfTheSpecsExample) {  // scoring spec §11.6
   const Row row({0.2, 0.5, 0.3});
-  const Tilt tilt{0, 0.75};
+  const Tilt tilt{{0, 0.75f}};
   std::vector<float> values;
   const double hit = static_cast<double>(finish(row.distribution(tilt), -std::log(0.2), 0, &values).nll);
   EXPECT_NEAR(hit + std::log(0.2), -0.5483661, 1e-6);
@@ -41,13 +41,13 @@ TEST(Distribution, TiltOfTheSpecsExample) {  // scoring spec §11.6
 
 TEST(Distribution, TheDigestIsThatOfTheLogProbabilitiesAndNotOfTheTarget) {
   const Row row({0.1, 0.2, 0.3, 0.15, 0.05, 0.05, 0.05, 0.05, 0.05});
-  for (const Tilt tilt : {Tilt{}, Tilt{3, 0.4}}) {
+  for (const Tilt tilt : {Tilt{}, Tilt{{3, 0.4f}}}) {
     std::vector<float> values;
     const TargetScore first = finish(row.distribution(tilt), 1.0, 0, &values);
     EXPECT_EQ(first.digest, digest_of(values));
     EXPECT_EQ(first.digest, finish(row.distribution(tilt), 2.0, 5).digest);
   }
-  EXPECT_NE(finish(row.distribution(), 1, 0).digest, finish(row.distribution({3, 0.4}), 1, 0).digest);
+  EXPECT_NE(finish(row.distribution(), 1, 0).digest, finish(row.distribution({{3, 0.4f}}), 1, 0).digest);
 }
 
 TEST(Distribution, AChangeOfOneUlpAnywhereChangesTheDigest) {

@@ -15,7 +15,7 @@ namespace {
 
 struct Case {
   std::string name;
-  ScoreMode mode;
+  ScoringMode mode;
   bool carried = false, documents = false, lanes = false;
   int64_t phases = 0;
 };
@@ -152,26 +152,33 @@ TEST_P(EvaluatorTest, LaterTokensChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, EvaluatorTest,
-                         testing::Values(Case{"plain", ScoreMode::plain}, Case{"sliding", ScoreMode::sliding},
-                                         Case{"documents", ScoreMode::sliding, false, true},
-                                         Case{"lanes", ScoreMode::sliding, false, false, true}, Case{"slot", ScoreMode::slot},
-                                         Case{"carried", ScoreMode::slot, true}, Case{"ngram", ScoreMode::ngram},
-                                         Case{"ttt", ScoreMode::ttt}, Case{"lora", ScoreMode::lora_ttt},
-                                         Case{"phases", ScoreMode::lora_ttt, false, false, false, 2},
-                                         Case{"lora_lanes", ScoreMode::lora_ttt, false, false, true},
-                                         Case{"ttt_documents", ScoreMode::ttt, false, true}),
+                         testing::Values(Case{"plain", {ScoreMode::plain}}, Case{"sliding", {ScoreMode::sliding}},
+                                         Case{"documents", {ScoreMode::sliding}, false, true},
+                                         Case{"lanes", {ScoreMode::sliding}, false, false, true},
+                                         Case{"slot", {ScoreMode::slot}}, Case{"carried", {ScoreMode::slot}, true},
+                                         Case{"sliding_tilt", {ScoreMode::sliding, true}}, Case{"ttt", {ScoreMode::ttt}},
+                                         Case{"lora", {ScoreMode::lora_ttt}},
+                                         Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
+                                         Case{"lora_lanes", {ScoreMode::lora_ttt}, false, false, true},
+                                         Case{"ttt_documents", {ScoreMode::ttt}, false, true},
+                                         Case{"plain_tilt", {ScoreMode::plain, true}},
+                                         Case{"slot_tilt", {ScoreMode::slot, true}}, Case{"ttt_tilt", {ScoreMode::ttt, true}},
+                                         Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2}),
                          [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, ShareTest,
-                         testing::Values(Case{"plain", ScoreMode::plain}, Case{"sliding", ScoreMode::sliding},
-                                         Case{"documents", ScoreMode::sliding, false, true}, Case{"slot", ScoreMode::slot},
-                                         Case{"ngram", ScoreMode::ngram}),
+                         testing::Values(Case{"plain", {ScoreMode::plain}}, Case{"sliding", {ScoreMode::sliding}},
+                                         Case{"documents", {ScoreMode::sliding}, false, true}, Case{"slot", {ScoreMode::slot}},
+                                         Case{"sliding_tilt", {ScoreMode::sliding, true}},
+                                         Case{"slot_tilt", {ScoreMode::slot, true}}),
                          [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, TogetherTest,
-                         testing::Values(Case{"carried", ScoreMode::slot, true}, Case{"ttt", ScoreMode::ttt},
-                                         Case{"ttt_documents", ScoreMode::ttt, false, true}, Case{"lora", ScoreMode::lora_ttt},
-                                         Case{"phases", ScoreMode::lora_ttt, false, false, false, 2}),
+                         testing::Values(Case{"carried", {ScoreMode::slot}, true}, Case{"ttt", {ScoreMode::ttt}},
+                                         Case{"ttt_documents", {ScoreMode::ttt}, false, true},
+                                         Case{"lora", {ScoreMode::lora_ttt}},
+                                         Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
+                                         Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Shares, StateThatGoesThroughTheStreamIsNotShared) {

@@ -1,9 +1,11 @@
-// Hashes of the specs' examples (scoring spec §11.5, record spec §11), the tables' limits, and what the token expert proposes.
+// Hashes of the specs' examples (scoring spec §11.5, record spec §11), the tables' limits, and what the token expert proposes:
+// the definition that tilt_hints_test.cpp holds the hints of a stream to.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "score/ngram_experts.h"
+#include "score/tilt_hints.h"
 
 namespace fairway {
 namespace {
@@ -81,9 +83,9 @@ TEST(NgramTable, ProbesTheWholeTableWhereAsked) {
 }
 
 // Absorbs target by target through a ledger; returns the hint before each.
-std::vector<Tilt> hints_along(TokenExpert& expert, const std::vector<uint16_t>& stream) {
+std::vector<Hint> hints_along(TokenExpert& expert, const std::vector<uint16_t>& stream) {
   ScoreLedger ledger(stream);
-  std::vector<Tilt> hints;
+  std::vector<Hint> hints;
   for (int64_t target = 1; target <= ledger.targets(); ++target) {
     hints.push_back(expert.hint());
     const TargetScore score{};
@@ -95,13 +97,13 @@ std::vector<Tilt> hints_along(TokenExpert& expert, const std::vector<uint16_t>& 
 
 class TokenExpertTest : public testing::Test {
  protected:
-  Tilt hint_after(const std::vector<uint16_t>& stream) { return hints_along(expert_, stream).back(); }
-  TokenExpert expert_{NgramRecipe{.table_bits = 10}, TokenExpert::Orders::five, NgramHash::mixed};
+  Hint hint_after(const std::vector<uint16_t>& stream) { return hints_along(expert_, stream).back(); }
+  TokenExpert expert_{ngram_rules({}), 10, NgramTable::Probing::sixteen};
 };
 
 TEST(SingleContext, HintsWhereTheSpecsExampleHasThem) {
-  const NgramRecipe recipe{.table_bits = 10, .beta = 2.625, .order = 15, .threshold = 0.8};
-  TokenExpert expert(recipe, TokenExpert::Orders::one, NgramHash::oldest_first);
+  const NgramRecipe recipe{.beta = 2.625, .order = 15, .threshold = 0.8};
+  TokenExpert expert(ngram_rules(recipe), 10, NgramTable::Probing::whole_table);
   std::vector<uint16_t> stream{1};
   const auto tokens = [&](uint16_t count) {
     for (uint16_t i = 0; i < count; ++i) stream.push_back(static_cast<uint16_t>(10 + i));
@@ -110,14 +112,17 @@ TEST(SingleContext, HintsWhereTheSpecsExampleHasThem) {
   stream.push_back(77);
   tokens(15);
   stream.insert(stream.end(), {25, 25});
-  const std::vector<Tilt> hints = hints_along(expert, stream);
+  const std::vector<Hint> hints = hints_along(expert, stream);
   ASSERT_EQ(hints.size(), 65U);
   for (size_t i = 0; i < hints.size(); ++i) {
     const bool repeats = i >= 31 && i <= 47;
     const int32_t expected = i == 47 ? 25 : i == 64 ? 10 : repeats ? stream[i + 1] : -1;
     EXPECT_EQ(hints[i].token, expected) << i;
-    EXPECT_EQ(hints[i].beta, expected < 0 ? 0 : 2.625) << i;  // fixed, not by confidence
+    EXPECT_EQ(hints[i].beta, expected < 0 ? 0.0f : 2.625f) << i;  // fixed, not by confidence
   }
+  ThreadPool pool(2);
+  const TiltHints at_once(recipe, stream, pool);
+  for (size_t i = 0; i < hints.size(); ++i) EXPECT_EQ(at_once.of(static_cast<int64_t>(i) + 1).hint.token, hints[i].token) << i;
   expert.clear();
   EXPECT_EQ(hints_along(expert, {1, 5, 6}).back().token, -1);
 }
@@ -126,7 +131,7 @@ TEST(SingleContext, TiltsAsTheSpecsExample) {
   const auto change = [](double p, bool hit) {
     const std::vector<float> logits{static_cast<float>(std::log(p)), static_cast<float>(std::log(1 - p))};
     const double nll = -static_cast<double>(logits[hit ? 0 : 1]);
-    return finish({logits, 0, {0, 2.625}}, nll, hit ? 0 : 1).nll - nll;
+    return finish(Distribution{logits, 0, {}}.tilted({{0, 2.625f}}), nll, hit ? 0 : 1).nll - nll;
   };
   EXPECT_NEAR(change(0.2, true), -1.3549825, 1e-6);
   EXPECT_NEAR(change(0.2, false), 1.2700175, 1e-6);
@@ -138,9 +143,9 @@ TEST_F(TokenExpertTest, ProposesWhatFollowedTheSameTokensBefore) {
   std::vector<uint16_t> stream{1};
   for (int round = 0; round < 3; ++round)
     for (uint16_t token = 20; token < 40; ++token) stream.push_back(token);
-  const Tilt hint = hint_after(stream);
+  const Hint hint = hint_after(stream);
   EXPECT_EQ(hint.token, 39);
-  EXPECT_DOUBLE_EQ(hint.beta, 1.0);  // sure
+  EXPECT_EQ(hint.beta, 1.0f);  // sure
 }
 
 TEST_F(TokenExpertTest, IsSilentOnWhatItHasNotSeenTwice) {

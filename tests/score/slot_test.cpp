@@ -89,7 +89,7 @@ TEST_F(SlotOffsetTest, ThreadsChangeNoBit) {
   SlotOffset a = offset(one), b = offset(three);
   for (int i = 0; i < 3; ++i) a.step(rows_), b.step(rows_);
   EXPECT_TRUE(std::equal(a.delta().begin(), a.delta().end(), b.delta().begin()));
-  EXPECT_EQ(a.score(rows_[5], nullptr).digest, b.score(rows_[5], nullptr).digest);
+  EXPECT_EQ(a.score(rows_[5], {}, nullptr).digest, b.score(rows_[5], {}, nullptr).digest);
 }
 
 TEST_F(SlotOffsetTest, ScoresAreThoseOfTheDefinition) {
@@ -97,7 +97,7 @@ TEST_F(SlotOffsetTest, ScoresAreThoseOfTheDefinition) {
   SlotOffset slot = offset(pool);
   for (int i = 0; i < 3; ++i) slot.step(rows_);
   double total = 0;
-  for (const SlotRow& row : rows_) total += static_cast<double>(slot.score(row, nullptr).nll);
+  for (const SlotRow& row : rows_) total += static_cast<double>(slot.score(row, {}, nullptr).nll);
   EXPECT_NEAR(total / static_cast<double>(kRows), truth(slot.delta()), 1e-5);
 }
 

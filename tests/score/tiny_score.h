@@ -46,6 +46,9 @@ inline Recipe tiny_recipe(bool lanes = false) {
   recipe.score.ttt.chunk = 2 * kContext;
   recipe.score.ttt.lr = 0.05;
   recipe.score.ngram.table_bits = 12;
+  recipe.score.ngram.order = 4;  // short enough for text of a few hundred tokens
+  recipe.score.ngram.threshold = 0.5;
+  recipe.score.ngram.beta = 1.5;
   recipe.score.lora.rank = 4;
   recipe.score.lora.alpha = 8;
   recipe.score.lora.chunk = 12;
@@ -101,11 +104,12 @@ struct Machine {
   std::unique_ptr<Executor> executor;
 };
 
-inline ScoreSettings settings_of(const Recipe& recipe, ScoreMode mode) {
+inline ScoreSettings settings_of(const Recipe& recipe, const ScoringMode& mode) {
   ScoreSettings settings{.score = recipe.score};
   settings.score.mode = mode;
   return settings;
 }
+inline ScoreSettings settings_of(const Recipe& recipe, ScoreMode mode) { return settings_of(recipe, ScoringMode{mode}); }
 
 inline ScoreLedger score(const ScoredModel& model, const ScoreSettings& settings, std::span<const uint16_t> stream,
                          int threads = 1) {

@@ -169,6 +169,14 @@ TEST_F(Check, ReceiptsAreLegalAndComplete) {
                                       HasSubstr("has no audit")));
 }
 
+TEST_F(Check, ModesWithAdditions) {
+  edit("receipt_seed1.json", [](ordered_json& r) { r["settings"]["mode"] = "lora-ttt+tilt"; });
+  edit("receipt_seed2.json", [](ordered_json& r) { r["settings"]["mode"] = "slot+tilt"; });
+  edit("receipt_seed3.json", [](ordered_json& r) { r["settings"]["mode"] = "lora-ttt+magic"; });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("mode \"slot+tilt\" is not in the sources"),
+                                      HasSubstr("mode \"lora-ttt+magic\" breaks the rules")));
+}
+
 TEST_F(Check, EveryTestOfTheAudit) {
   edit("receipt_seed1.json", [](ordered_json& r) { r["audit"]["tests"].erase(9); });  // T10
   edit("receipt_seed2.json", [](ordered_json& r) { r["audit"]["tests"][2]["held"] = false; });
