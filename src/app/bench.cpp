@@ -172,6 +172,7 @@ void add_bench(CLI::App& program) {
   add_quantize_bench(*bench);
   add_generate_bench(*bench);
   add_adapters_bench(*bench);
+  add_tilt_bench(*bench);
   add_scaling_bench(*bench);
 }
 

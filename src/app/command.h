@@ -49,6 +49,7 @@ void add_pack_bench(CLI::App& bench);
 void add_quantize_bench(CLI::App& bench);
 void add_generate_bench(CLI::App& bench);
 void add_adapters_bench(CLI::App& bench);
+void add_tilt_bench(CLI::App& bench);
 void add_scaling_bench(CLI::App& bench);
 void add_compare(CLI::App& program);
 void add_report(CLI::App& program);
