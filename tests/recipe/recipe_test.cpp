@@ -147,7 +147,7 @@ TEST(Recipe, PublishedValuesAreThoseOfTheTable) {
 TEST(Recipe, PublishedRecipesEndInTheirEvaluation) {
   for (const char* name : {"pr726", "pr1584"}) EXPECT_EQ(name_of(load_recipe(name).score.mode), "ttt") << name;
   EXPECT_EQ(name_of(load_recipe("best").score.mode), "lora-ttt");
-  EXPECT_EQ(name_of(load_recipe("record").score.mode), "lora-ttt");
+  EXPECT_EQ(name_of(load_recipe("record").score.mode), "lora-ttt+tilt");
   for (const char* name : {"pr1072", "pr1105", "pr1105-early"})
     EXPECT_EQ(name_of(load_recipe(name).score.mode), "sliding") << name;
   EXPECT_EQ(load_recipe("best").score.lora.phases, 3);
