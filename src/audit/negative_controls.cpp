@@ -100,6 +100,11 @@ ScoreSettings control_settings(const AuditInput& input, const ControlCase& contr
   score.ttt.chunk = std::min(score.ttt.chunk, score.context);
   score.lora.chunk = std::max(score.lora.chunk, std::min(kLongestDocumentChunk, score.context / kLeastOverlap));
   score.lora.phases = 1;  // the longer half of the documents first, then all weights learn from them
+  if (control.control == NegativeControl::lora_length_sorted) {
+    score.lora.order = LoraOrder::compat;
+    score.lora.batch =
+        1;  // the few documents of a slice would be one batch of the published size, scored before anything leaks
+  }
   return settings;
 }
 

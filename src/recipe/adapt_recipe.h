@@ -6,10 +6,16 @@
 namespace fairway {
 
 enum class FreezeSemantics : uint8_t { intent, compat };
+enum class LoraOrder : uint8_t { stream, compat };
 
 template <>
 struct EnumNames<FreezeSemantics> {
   static constexpr std::array<std::string_view, 2> names{"intent", "compat"};
+};
+
+template <>
+struct EnumNames<LoraOrder> {
+  static constexpr std::array<std::string_view, 2> names{"stream", "compat"};
 };
 
 struct SlotRecipe {
@@ -100,6 +106,7 @@ struct LoraRecipe {
   double alpha = 144;
   int64_t chunk = 48;
   int64_t batch = 0;
+  LoraOrder order = LoraOrder::stream;
   double lr = 1e-4;
   double beta1 = 0;
   double beta2 = 0.99;
@@ -117,7 +124,10 @@ struct LoraRecipe {
     fields.key("alpha", self.alpha, Between{0, 1e6}, "adapters are scaled by alpha/rank"_help);
     fields.key("chunk", self.chunk, Between{1, 1 << 20}, "targets scored before the adapters learn from them"_help);
     fields.key("batch", self.batch, Between{0, 4096},
-               "documents at once, which changes no score (0 = 64 on a device, on the CPU by their context)"_help);
+               "documents at once, which changes no score in the stream's order (0 = 64 on a device and in the published "
+               "order, on the CPU by their context)"_help);
+    fields.key("order", self.order,
+               "documents in the order of the stream, or as published: by their length, with A left warm; not legal"_help);
     fields.key("lr", self.lr, Between{0, 10}, "learning rate of AdamW"_help);
     fields.key("beta1", self.beta1, Between{0, 1}, "decay of AdamW's first moment"_help);
     fields.key("beta2", self.beta2, Between{0, 1}, "decay of AdamW's second moment"_help);

@@ -5,7 +5,9 @@
 namespace fairway {
 
 bool is_legal(const ScoreSettings& settings) {
-  return settings.control == NegativeControl::none && keeps_rules(settings.score.mode.base);
+  const ScoreRecipe& score = settings.score;
+  const bool sorted = score.mode.base == ScoreMode::lora_ttt && score.lora.order == LoraOrder::compat;
+  return settings.control == NegativeControl::none && keeps_rules(score.mode.base) && !sorted;
 }
 
 bool can_share(const ScoreSettings& settings) {

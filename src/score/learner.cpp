@@ -215,13 +215,6 @@ int64_t ChunkLearner::learn(const ScoredTokens& tokens, double learning_rate) {
   return own * length_;
 }
 
-void ChunkLearner::learn_documents(std::span<const ScoredTokens> documents, double learning_rate) {
-  prepared_ = {};
-  std::vector<LearningSequence> sequences;
-  for (const ScoredTokens& document : documents) sequences.push_back({document.inputs(), document.targets()});
-  step(sequences, learning_rate);
-}
-
 // One pass of every lane.
 double ChunkLearner::seconds_per_sequence() {
   FAIRWAY_ASSERT(!lanes_.empty(), "a rank without sequences cannot tell their time");

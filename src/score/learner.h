@@ -28,10 +28,8 @@ class ChunkLearner {
   double nll(int64_t sequence, int64_t position) const;
 
   // Whole sequences of the tokens in their order, `epochs` times in batches. Tokens that this rank worked through, every pass
-  // counted. Collective, as is the next.
+  // counted. Collective.
   int64_t learn(const ScoredTokens& tokens, double learning_rate);
-  // One step on documents, each repeated until it fills a sequence.
-  void learn_documents(std::span<const ScoredTokens> documents, double learning_rate);
   double seconds_per_sequence();  // forward and backward by this rank, on made-up tokens
 
  private:

@@ -3,8 +3,9 @@
 // next but through phases: at set counts of documents all weights learn from every document scored so far. Between phases
 // documents may therefore be scored in any order and many at once; each has a share of the ledger, which sees to it that it
 // learns from nothing but what it has scored, and shares are joined in the order of the stream.
-// Negative control: as published, longest document first. Every score comes before its update in the order of the queue, but
-// the queue, and so the weights and the warm A that score a document, depend on later text.
+// compat: as published, the longest documents first, in batches that inherit A from the batch before. Every score comes before
+// its update in the order of the queue, but the queue, and so the weights and the A that score a document, depend on later
+// text.
 #include <algorithm>
 
 #include "autograd/tape.h"
@@ -31,12 +32,12 @@ std::unique_ptr<Session> copy_of(const Tensor& from, const Tensor& to, Executor&
   return executor.open(std::move(tape).finish());
 }
 
-// As published documents follow one another, each with the A that the one before it has left.
-int64_t documents_at_once(const ScoreRecipe& score, bool warm, const Executor& executor) {
-  constexpr int64_t kOnDevice = 64, kTokensOnCpu = 4096;
-  if (warm) return 1;
+// In the published order a batch decides which A a document inherits, so its size does not depend on the machine.
+int64_t documents_at_once(const ScoreRecipe& score, const Executor& executor) {
+  constexpr int64_t kPublished = 64, kTokensOnCpu = 4096;
   if (score.lora.batch > 0) return score.lora.batch;
-  return executor.on_device() ? kOnDevice : std::clamp<int64_t>(kTokensOnCpu / score.context, 1, kOnDevice);
+  if (score.lora.order == LoraOrder::compat || executor.on_device()) return kPublished;
+  return std::clamp<int64_t>(kTokensOnCpu / score.context, 1, kPublished);
 }
 
 // A document while it is scored.
@@ -50,10 +51,10 @@ class LoraEvaluator final : public Evaluator {
   LoraEvaluator(const ScoredModel& model, const ScoreSettings& settings, const ScoreContext& context)
       : model_(model),
         score_(settings.score),
-        sorted_(settings.control == NegativeControl::lora_length_sorted),
+        sorted_(settings.score.lora.order == LoraOrder::compat),
         context_(context),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
-        learner_(model, params_, settings.score, context_, documents_at_once(score_, sorted_, *context.executor)) {
+        learner_(model, params_, settings.score, context_, documents_at_once(score_, *context.executor)) {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
     phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context_);
@@ -64,14 +65,13 @@ class LoraEvaluator final : public Evaluator {
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     load();
     hints_ = hints_for(score_, ledger.stream(), *context_.pool);
-    learner_.begin_documents();  // the control's A is warm from here on
     const std::vector<DocumentRange> queue = queue_of(ledger.stream());
     size_t done = 0;
     for (int64_t phase = 1; phase <= score_.lora.phases; ++phase) {
-      const size_t before = std::min(queue.size(), static_cast<size_t>(documents_before(phase)));
+      const size_t before = end_of_batch(queue.size(), documents_before(phase));
       score_documents(ledger, std::span(queue).subspan(done, before - done), progress);
       done = before;
-      if (done < queue.size()) learn_phase(ledger, std::span(queue).first(done));
+      if (done < queue.size()) learn_phase(ledger, std::span(queue).first(done), documents_before(phase));
     }
     score_documents(ledger, std::span(queue).subspan(done), progress);
   }
@@ -154,11 +154,14 @@ class LoraEvaluator final : public Evaluator {
     const int64_t before = ledger.scored_count();
     int64_t done = 0;
     const auto batch = static_cast<size_t>(learner_.documents());
-    for (size_t at = 0; at < order.size(); at += batch) {
-      score_batch(std::span(order).subspan(at, std::min(batch, order.size() - at)), [&](int64_t targets) {
-        done += targets;
-        if (progress) progress(before + done, ledger.targets());
-      });
+    for (size_t at = 0, end = 0, last = 0; at < order.size(); last = end - at, at = end) {
+      end = at == 0 ? first_batch(order.size()) : std::min(order.size(), at + batch);
+      const bool warm = sorted_ && last == end - at;
+      score_batch(std::span(order).subspan(at, end - at), warm ? AdapterLearner::Start::warm : AdapterLearner::Start::cold,
+                  [&](int64_t targets) {
+                    done += targets;
+                    if (progress) progress(before + done, ledger.targets());
+                  });
     }
     for (const OpenDocument& document : open) ledger.merge(document.ledger);
   }
@@ -171,8 +174,9 @@ class LoraEvaluator final : public Evaluator {
   }
 
   // All at the same place of their documents, the longest first; those that end leave the others.
-  void score_batch(std::span<OpenDocument* const> documents, const std::function<void(int64_t)>& scored) {
-    learner_.begin_documents(sorted_ ? AdapterLearner::Start::warm : AdapterLearner::Start::cold);
+  void score_batch(std::span<OpenDocument* const> documents, AdapterLearner::Start start,
+                   const std::function<void(int64_t)>& scored) {
+    learner_.begin_documents(start);
     for (int64_t at = 0; !documents.empty(); at += score_.lora.chunk) {
       score_chunks(documents, at);
       int64_t targets = 0;
@@ -238,13 +242,27 @@ class LoraEvaluator final : public Evaluator {
   }
   int64_t documents_before(int64_t phase) const { return score_.lora.phase_documents * phase / score_.lora.phases; }
 
-  // All weights on every document scored so far, with a new optimizer.
-  void learn_phase(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
+  // In the published order the longest documents are those left over when batches are cut from the shortest on, and a phase
+  // waits for the end of a batch (record spec §7.1, §7.3).
+  size_t first_batch(size_t documents) const {
+    const auto batch = static_cast<size_t>(learner_.documents());
+    return std::min(documents, sorted_ && documents % batch > 0 ? documents % batch : batch);
+  }
+  size_t end_of_batch(size_t documents, int64_t wanted) const {
+    const size_t least = std::min(documents, static_cast<size_t>(wanted));
+    if (!sorted_) return least;
+    size_t end = first_batch(documents);
+    while (end < least) end += static_cast<size_t>(learner_.documents());
+    return end;
+  }
+
+  // All weights on every document scored so far, as published on the shortest of them, with a new optimizer.
+  void learn_phase(ScoreLedger& ledger, std::span<const DocumentRange> documents, int64_t published) {
     if (documents.empty()) return;
     lend_->run();
     phases_->reset();
     if (sorted_) {
-      learn_documents(ledger, documents);
+      learn_documents(ledger, documents.last(std::min(documents.size(), static_cast<size_t>(published))));
     } else {
       learn_stream(ledger, documents.back().end);
     }
@@ -261,16 +279,18 @@ class LoraEvaluator final : public Evaluator {
     }
   }
 
-  // Documents that lie anywhere in the stream, a few for each step.
+  // The longest first in `documents`, learned from the shortest on: one text of them all, each with the start token behind it.
   void learn_documents(ScoreLedger& ledger, std::span<const DocumentRange> documents) {
-    constexpr size_t kDocumentsPerStep = 4;
-    for (size_t at = 0; at < documents.size(); at += kDocumentsPerStep) {
-      std::vector<ScoredTokens> learned;
-      for (const DocumentRange& document : documents.subspan(at, std::min(kDocumentsPerStep, documents.size() - at)))
-        learned.push_back(ledger.scored(document.first, document.end));
-      phases_->learn_documents(learned, score_.lora.phase_lr);
-      for (const ScoredTokens& tokens : learned) ledger.updated(tokens, UpdateScope::stream);
+    std::vector<uint16_t> text;
+    for (auto document = documents.rbegin(); document != documents.rend(); ++document) {
+      const ScoredTokens tokens = ledger.scored(document->first, document->end);
+      text.push_back(tokens.inputs().front());
+      text.insert(text.end(), tokens.targets().begin(), tokens.targets().end());
+      ledger.updated(tokens, UpdateScope::stream);
     }
+    ScoreLedger copied(text);
+    copied.score(1, std::vector<TargetScore>(text.size() - 1));
+    learn_stream(copied, static_cast<int64_t>(text.size()));
   }
 
   ScoredModel model_;

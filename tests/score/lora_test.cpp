@@ -241,5 +241,69 @@ TEST(Lora, EachSiteLearnsAlone) {
   }
 }
 
+// Documents of 30, 60, 90, 45 and 75 targets.
+std::vector<uint16_t> five_documents() {
+  std::vector<uint16_t> stream{1};
+  const std::vector<uint16_t> text = one_document(100);
+  for (const int64_t targets : {30, 60, 90, 45, 75}) {
+    stream.insert(stream.end(), text.begin() + 1, text.begin() + targets);
+    stream.push_back(1);
+  }
+  return stream;
+}
+
+// Two at once: the one left over, of 90 targets, comes first, then those of 75 and 60, then those of 45 and 30.
+TEST(LoraCompat, TheLongestDocumentsComeFirstAndLeaveTheirAToTheNext) {
+  Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = five_documents();
+  const ScoreSettings strict = settings_of(recipe, ScoreMode::lora_ttt);
+  ScoreSettings compat = strict;
+  compat.score.lora.order = LoraOrder::compat;
+  compat.score.lora.batch = 2;
+  EXPECT_TRUE(is_legal(strict));
+  EXPECT_FALSE(is_legal(compat));
+  const ScoreLedger cold = score(model, strict, stream), warm = score(model, compat, stream);
+  EXPECT_TRUE(warm.complete());
+  const int64_t chunk = recipe.score.lora.chunk;
+  const auto differs = [&](int64_t first, int64_t targets) {
+    for (int64_t target = first; target < first + targets; ++target)
+      if (cold.digest(target) != warm.digest(target)) return true;
+    return false;
+  };
+  EXPECT_FALSE(differs(91, 90)) << "the first batch begins cold";
+  EXPECT_FALSE(differs(226, 75)) << "the second has another size, and begins cold too";
+  EXPECT_FALSE(differs(31, 60));
+  EXPECT_FALSE(differs(1, chunk)) << "B is zero until the first step";
+  EXPECT_TRUE(differs(1 + chunk, 30 - chunk)) << "A is the one of the batch before";
+  EXPECT_TRUE(differs(181 + chunk, 45 - chunk));
+}
+
+// With one phase after three documents: the batch of two ends first, then the shortest two of the three are learned.
+TEST(LoraCompat, APhaseWaitsForItsBatchAndLearnsTheShortest) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.lora.phases = 1;
+  recipe.score.lora.phase_documents = 2;
+  recipe.score.lora.phase_chunk = kContext / 2;
+  recipe.score.context = kContext / 2;
+  recipe.score.lora.phase_lr = 0.05;
+  recipe.score.lora.order = LoraOrder::compat;
+  recipe.score.lora.batch = 2;
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = five_documents();
+  const ScoreLedger ledger = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  std::vector<std::pair<int64_t, int64_t>> learned;
+  for (const ScoreEvent& event : ledger.events())
+    if (event.kind == EventKind::update && event.end - event.begin > recipe.score.lora.chunk)
+      learned.emplace_back(event.begin, event.end);
+  EXPECT_EQ(learned, (std::vector<std::pair<int64_t, int64_t>>{{31, 91}, {226, 301}}));
+  recipe.score.lora.phase_lr = 0;
+  const ScoreLedger without = score(model, settings_of(recipe, ScoreMode::lora_ttt), stream);
+  EXPECT_EQ(without.digest(91), ledger.digest(91));
+  EXPECT_EQ(without.digest(226), ledger.digest(226));
+  EXPECT_NE(without.digest(1), ledger.digest(1)) << "scored after the phase";
+  EXPECT_NE(without.digest(181), ledger.digest(181));
+}
+
 }  // namespace
 }  // namespace fairway::score_test
