@@ -2,12 +2,13 @@
 // backend's kind for everything the program touches.
 #pragma once
 
-#include <array>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "autograd/program.h"
 #include "tensor/arena.h"
@@ -26,12 +27,15 @@ struct BoundCall {
   Tensor workspace;
 };
 
-// A few numbers on their way to the host: sent by a session, read when the host needs them.
+// Numbers on their way to the host: sent by a session, read when the host needs them.
 class Delivery {
  public:
   virtual ~Delivery() = default;
   virtual void receive() {}  // waits until the last numbers sent are in bytes()
   std::span<std::byte> bytes() { return bytes_; }
+  void make_room(size_t bytes) {  // for what is sent next
+    if (bytes > bytes_.size()) bytes_.resize(bytes);
+  }
   template <class T>
   T number(size_t i) const {
     T out;
@@ -40,7 +44,7 @@ class Delivery {
   }
 
  private:
-  alignas(8) std::array<std::byte, 16> bytes_{};
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(16);  // zeros before the first are received
 };
 
 // Work that is always the same: sessions that run and exchanges between ranks, with nothing that waits on the host.
@@ -78,7 +82,7 @@ class Session {
   // told.
   virtual Tensor fetch(int32_t value) = 0;
   virtual Tensor fetched(int32_t value) const = 0;        // a kept or apart value as the last fetch() brought it
-  virtual void deliver(int32_t value, Delivery& to) = 0;  // a kept or bound value of at most 16 bytes, without waiting now
+  virtual void deliver(int32_t value, Delivery& to) = 0;  // a kept or bound value, without waiting now
   virtual const std::vector<BoundCall>& calls() = 0;      // in the types that tensors have here
   virtual void clear_state() = 0;                         // values apart are zeros again
 
@@ -110,6 +114,8 @@ class Executor {
   virtual void download(const Tensor&) {}                       // the host is about to read it
   virtual Tensor resident(const Tensor& host) { return host; }  // where sessions see it
   virtual void wait() {}                                        // until everything that was asked for is done
+  // Memory that is free where sessions work, in bytes; on the CPU nothing is counted.
+  virtual size_t free_bytes() { return std::numeric_limits<size_t>::max(); }
 
  private:
   Queue* queue_;

@@ -35,6 +35,11 @@ class CudaExecutor final : private OwnWorkshop, public Executor {
   }
   Tensor resident(const Tensor& host) override { return shop.copies.resident(host); }
   void wait() override { shop.context.wait(); }
+  size_t free_bytes() override {
+    size_t free = 0, all = 0;
+    cuda::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    return free;
+  }
 
  private:
   // False where the device has no copy yet: its first use will take what the host has then.

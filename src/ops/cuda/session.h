@@ -81,7 +81,10 @@ class DeviceSequence final : public Sequence {
 
 class DeviceDelivery final : public Delivery {
  public:
-  void send(const Tensor& from, Context& context) { numbers_.send(from, context); }
+  void send(const Tensor& from, Context& context) {
+    make_room(from.spec.bytes());
+    numbers_.send(from, context);
+  }
   void receive() override { numbers_.receive(bytes()); }
 
  private:

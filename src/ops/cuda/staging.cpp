@@ -8,7 +8,6 @@ namespace fairway::cuda {
 namespace {
 
 constexpr size_t kPlace = 256;
-constexpr size_t kDeliveryBytes = 16;  // of Delivery::bytes()
 
 size_t place_bytes(const Tensor& tensor) { return tensor ? (tensor.spec.bytes() / kPlace + 2) * kPlace : 0; }
 
@@ -59,7 +58,7 @@ void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Contex
   used_ += (bytes + kPlace - 1) / kPlace * kPlace;
 }
 
-PinnedNumbers::PinnedNumbers() : data_(pinned(kDeliveryBytes)), there_(untimed_event()) {}
+PinnedNumbers::PinnedNumbers() : there_(untimed_event()) {}
 
 PinnedNumbers::~PinnedNumbers() {
   cudaEventDestroy(there_);
@@ -67,8 +66,11 @@ PinnedNumbers::~PinnedNumbers() {
 }
 
 void PinnedNumbers::send(const Tensor& from, Context& context) {
+  if (from.spec.bytes() > room_) {
+    cudaFreeHost(data_);
+    data_ = pinned(room_ = from.spec.bytes());
+  }
   bytes_ = from.spec.bytes();
-  FAIRWAY_ASSERT(bytes_ <= kDeliveryBytes, "a delivery is a few numbers");
   check(cudaMemcpyAsync(data_, from.data, bytes_, cudaMemcpyDeviceToHost, context.stream()), "cudaMemcpyAsync");
   check(cudaEventRecord(there_, context.stream()), "cudaEventRecord");
 }

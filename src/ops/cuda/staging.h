@@ -28,7 +28,7 @@ class PinnedRing {
   std::array<cudaEvent_t, 2> left_{};  // recorded when a half was full
 };
 
-// A few numbers from the device, read once they are there.
+// Numbers from the device, read once they are there. The first of a size takes the pinned memory for it.
 class PinnedNumbers {
  public:
   PinnedNumbers();
@@ -40,7 +40,7 @@ class PinnedNumbers {
 
  private:
   std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
+  size_t room_ = 0, bytes_ = 0;
   cudaEvent_t there_ = nullptr;
 };
 
