@@ -98,12 +98,12 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   const auto weights = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
   initialize(*weights, recipe.model, 1, pool);
   EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor, weights,
-                   {.segments = packs_documents(recipe), .losses_only = true});
+                   {.segments = packs_documents(recipe), .rows = EvalRows::losses});
   std::copy_n(batch.tokens.as<int32_t>(), scored.tokens().size(), scored.tokens().begin());
   std::copy_n(batch.targets.as<int32_t>(), scored.targets().size(), scored.targets().begin());
   if (packs_documents(recipe))
     std::copy_n(batch.segment_start.as<int32_t>(), scored.segment_start().size(), scored.segment_start().begin());
-  result.losses = measure([&] { scored.run_losses(); }, seconds / 4);
+  result.losses = measure([&] { scored.run(); }, seconds / 4);
   return result;
 }
 

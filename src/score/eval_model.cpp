@@ -9,11 +9,28 @@ namespace {
 
 size_t io_bytes(const Recipe& recipe, int64_t tokens, int64_t row_length, const EvalOptions& options) {
   const auto count = [](int64_t n) { return align_up(static_cast<size_t>(n) * 4); };
-  return 3 * count(tokens) + 2 * count(options.head_rows) + count(row_length * recipe.model.rope.dims) +
-         count(recipe.model.vocab);
+  return 3 * count(tokens) + 4 * count(options.head_rows > 0 ? options.head_rows : tokens) +
+         count(row_length * recipe.model.rope.dims) + count(recipe.model.vocab);
 }
 
 }  // namespace
+
+void EvalRecords::receive() {
+  nll_->receive();
+  if (with_digests_) digest_->receive();
+}
+
+TargetScore EvalRecords::score(int64_t row) const {
+  const auto at = static_cast<size_t>(row);
+  if (!with_digests_) return {nll_->number<float>(at)};
+  const bool tilted = !hints_.empty();
+  const size_t count = tilted ? DistributionDigest::kTiltedColumns : DistributionDigest::kColumns;
+  int32_t columns[DistributionDigest::kTiltedColumns] = {};
+  for (size_t i = 0; i < count; ++i) columns[i] = digest_->number<int32_t>(count * at + i);
+  if (!tilted) return {nll_->number<float>(at), whole_digest(columns)};
+  return scored(static_cast<double>(nll_->number<float>(at)), whole_digest(columns), tilt_of(columns, hints_[at]),
+                targets_[at]);
+}
 
 EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, ModelStage stage, Executor& executor)
     : EvalModel(recipe, rows, row_length, stage, executor,
@@ -39,16 +56,33 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
     inputs_.raw_head = io_.make("ones", {{recipe.model.vocab}, DType::f32});
     std::fill_n(inputs_.raw_head.as<float>(), recipe.model.vocab, 1.0f);
   }
+  const bool tilted = options.rows == EvalRows::records && options.damping;
+  if (tilted) {
+    hints_ = io_.make("hints", head);
+    strengths_ = io_.make("strengths", {head.shape, DType::f32});
+  }
   Tape tape;
   outputs_ = build_model(tape, recipe, *params_, inputs_, stage);
-  options.losses_only ? void(outputs_.logits = {}) : tape.keep(outputs_.logits);
-  if (outputs_.lse) tape.keep(outputs_.lse);
-  session_ = executor.open(std::move(tape).finish());
+  if (options.rows == EvalRows::records)
+    digest_ = tape.one(DistributionDigest{.cap = recipe.model.softcap, .damping = options.damping.value_or(0)},
+                       {outputs_.logits, outputs_.lse, tilted ? tape.input("hints", hints_) : Var{},
+                        tilted ? tape.input("strengths", strengths_) : Var{}});
+  if (options.rows != EvalRows::distributions) outputs_.logits = outputs_.lse = {};
+  for (const Var value : {digest_, outputs_.logits, outputs_.lse})
+    if (value) tape.keep(value);
+  Recording recording = std::move(tape).finish();
+  recording.program.rows_alike = true;
+  session_ = executor.open(std::move(recording));
 }
 
 void EvalModel::send_inputs() {
-  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, inputs_.segment_start})
+  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, inputs_.segment_start, hints_, strengths_})
     executor_->upload(input);
+}
+
+void EvalModel::set_hint(int64_t row, const Hint& hint) {
+  hints_.as<int32_t>()[row] = hint.token;
+  strengths_.as<float>()[row] = hint.beta;
 }
 
 void EvalModel::fetch_results() {
@@ -62,10 +96,15 @@ void EvalModel::run() {
   fetch_results();
 }
 
-void EvalModel::run_losses() {
+void EvalModel::run(EvalRecords& to) {
   send_inputs();
   session_->run();
-  session_->fetch(outputs_.nll.id);
+  session_->deliver(outputs_.nll.id, *to.nll_);
+  to.with_digests_ = static_cast<bool>(digest_);
+  const std::span<const int32_t> sent_hints = indices(hints_), sent_targets = targets();
+  to.hints_.assign(sent_hints.begin(), sent_hints.end());
+  if (hints_) to.targets_.assign(sent_targets.begin(), sent_targets.end());
+  if (digest_) session_->deliver(digest_.id, *to.digest_);
 }
 
 void EvalModel::run(const Observer& observer) {

@@ -7,17 +7,25 @@
 namespace fairway {
 namespace {
 
+WindowShape distributions_shape(const ScoreSettings& settings, const ScoreContext& context) {
+  WindowShape shape = window_shape(settings, context);
+  shape.rows = EvalRows::distributions;
+  return shape;
+}
+
 class PublishedNgramEvaluator final : public WindowedEvaluator {
  public:
   PublishedNgramEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings,
                           const ScoreContext& score_context)
-      : WindowedEvaluator(scored_model, score_settings, score_context, window_shape(score_settings)),
+      : WindowedEvaluator(scored_model, score_settings, score_context, distributions_shape(score_settings, score_context)),
         experts_(score_settings.score.ngram, model().bytes) {}
 
  private:
   void reset() override { experts_.clear(); }
 
-  void score_window(ScoreLedger& ledger, int64_t i, const ScoreWindow& window, const WindowRunner& runner) override {
+  void score_window(ScoreLedger& ledger, int64_t i, const WindowBatch& batch) override {
+    const ScoreWindow& window = batch.windows[static_cast<size_t>(i)];
+    const WindowRunner& runner = *batch.runner;
     for (int64_t target = window.first; target < window.end; ++target) {
       const int64_t row = runner.row(i, window, target - 1 - window.start);
       const uint16_t token = ledger.stream()[static_cast<size_t>(target)];

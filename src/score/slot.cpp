@@ -11,9 +11,10 @@ namespace {
 
 constexpr int64_t kLeastRows = 64;  // fewer positions than this leave the offset at zero
 
-WindowShape slot_shape(const ScoreSettings& settings) {
-  WindowShape shape = window_shape(settings);
+WindowShape slot_shape(const ScoreSettings& settings, const ScoreContext& context) {
+  WindowShape shape = window_shape(settings, context);
   shape.raw = true;
+  shape.rows = EvalRows::distributions;
   shape.before = settings.score.slot.carried ? 0 : std::min(settings.score.slot.positions, settings.score.context);
   return shape;
 }
@@ -21,7 +22,7 @@ WindowShape slot_shape(const ScoreSettings& settings) {
 class SlotEvaluator final : public OffsetEvaluator {
  public:
   SlotEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
-      : OffsetEvaluator(scored_model, score_settings, score_context, slot_shape(score_settings)) {}
+      : OffsetEvaluator(scored_model, score_settings, score_context, slot_shape(score_settings, score_context)) {}
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     if (context().comm->size() == 1) return OffsetEvaluator::run(ledger, progress);
@@ -32,7 +33,9 @@ class SlotEvaluator final : public OffsetEvaluator {
  private:
   const SlotRecipe& slot() const { return settings().score.slot; }
 
-  void finish_batch(ScoreLedger& ledger, std::span<const ScoreWindow> windows, const WindowRunner& runner) override {
+  void finish_batch(ScoreLedger& ledger, const WindowBatch& batch) override {
+    const WindowRunner& runner = *batch.runner;
+    const std::span<const ScoreWindow> windows = batch.windows;
     for (size_t i = 0; i < windows.size(); ++i) {
       const auto at = static_cast<int64_t>(i);
       if (!slot().carried) fit_before(ledger, at, windows[i], runner);
@@ -48,28 +51,28 @@ class SlotEvaluator final : public OffsetEvaluator {
     Communicator& comm = *context().comm;
     start(ledger.stream());
     const WindowPlan plan = plan_of(ledger.targets());
-    const int64_t count = plan.count(), batch = runner().batch(), ranks = comm.size();
+    const int64_t count = plan.count(), at_once = batch(), ranks = comm.size();
     score_windows(ledger, 0, std::min<int64_t>(1, count), {});  // by every rank: nothing is learned from it
     std::vector<ScoreWindow> windows;
-    for (int64_t round = 1; round < count; round += ranks * batch) {
-      const auto begin_of = [&](int64_t rank) { return std::min(count, round + rank * batch); };
+    for (int64_t round = 1; round < count; round += ranks * at_once) {
+      const auto begin_of = [&](int64_t rank) { return std::min(count, round + rank * at_once); };
       const int64_t begin = begin_of(comm.rank()), end = begin_of(comm.rank() + 1);
       windows.clear();
       for (int64_t k = begin; k < end; ++k) windows.push_back(plan.at(k));
-      if (!windows.empty()) forward(ledger.stream(), windows);
+      const WindowBatch* own = windows.empty() ? nullptr : &forward(ledger, windows);
       for (int rank = 0; rank < ranks && begin_of(rank) < begin_of(rank + 1); ++rank)
-        take_turn(ledger, plan.at(begin_of(rank)).first, plan.at(begin_of(rank + 1) - 1).end, rank, windows);
+        take_turn(ledger, plan.at(begin_of(rank)).first, plan.at(begin_of(rank + 1) - 1).end, rank, own);
       if (progress) progress(ledger.scored_count(), ledger.targets());
     }
   }
 
   // Rank `rank` scores targets [first, end), those of its windows.
-  void take_turn(ScoreLedger& ledger, int64_t first, int64_t end, int rank, std::span<const ScoreWindow> windows) {
+  void take_turn(ScoreLedger& ledger, int64_t first, int64_t end, int rank, const WindowBatch* own) {
     Communicator& comm = *context().comm;
     ScoreLedger share = ledger.share(first, end, ledger.state_version());
     std::string records, state;
     if (rank == comm.rank()) {
-      finish_batch(share, windows, runner());
+      finish_batch(share, *own);
       records = share.share_bytes();
       state = offset().state();
     }

@@ -12,9 +12,10 @@ namespace {
 constexpr int64_t kPublishedWindows = 32;
 constexpr int64_t kMostLogits = int64_t{1} << 29;  // 2 GiB of them at a time
 
-WindowShape shared_shape(const ScoreSettings& settings, const ScoredModel& model) {
-  WindowShape shape = window_shape(settings);
+WindowShape shared_shape(const ScoreSettings& settings, const ScoredModel& model, const ScoreContext& context) {
+  WindowShape shape = window_shape(settings, context);
   shape.raw = true;
+  shape.rows = EvalRows::distributions;
   shape.before = shape.context;
   const int64_t fits = std::max<int64_t>(1, kMostLogits / (shape.context * model.recipe.model.vocab));
   shape.batch = std::min(settings.score.windows > 0 ? settings.score.windows : kPublishedWindows, fits);
@@ -24,10 +25,13 @@ WindowShape shared_shape(const ScoreSettings& settings, const ScoredModel& model
 class SharedSlotEvaluator final : public OffsetEvaluator {
  public:
   SharedSlotEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
-      : OffsetEvaluator(scored_model, score_settings, score_context, shared_shape(score_settings, scored_model)) {}
+      : OffsetEvaluator(scored_model, score_settings, score_context,
+                        shared_shape(score_settings, scored_model, score_context)) {}
 
  private:
-  void finish_batch(ScoreLedger& ledger, std::span<const ScoreWindow> windows, const WindowRunner& runner) override {
+  void finish_batch(ScoreLedger& ledger, const WindowBatch& batch) override {
+    const WindowRunner& runner = *batch.runner;
+    const std::span<const ScoreWindow> windows = batch.windows;
     const bool context_only = settings().control == NegativeControl::slot_shared_context;
     offset().reset();
     std::vector<SlotRow> rows;

@@ -13,7 +13,7 @@ namespace {
 class TttEvaluator final : public WindowedEvaluator {
  public:
   TttEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
-      : WindowedEvaluator(scored_model, score_settings, score_context, window_shape(score_settings),
+      : WindowedEvaluator(scored_model, score_settings, score_context, window_shape(score_settings, score_context),
                           ParamStore::Gradients::kept),
         learner_(scored_model, shared_params(), score_settings.score, score_context) {}
 
@@ -84,14 +84,14 @@ class TttEvaluator final : public WindowedEvaluator {
     std::vector<ScoreWindow> others;
     for (int64_t k = next, stop = next; k < end; k = stop) {
       others.clear();
-      for (; stop < end && (sequence_at(stop) >= 0 || static_cast<int64_t>(others.size()) < runner().batch()); ++stop)
+      for (; stop < end && (sequence_at(stop) >= 0 || static_cast<int64_t>(others.size()) < batch()); ++stop)
         if (sequence_at(stop) < 0) others.push_back(plan.at(stop));
-      if (!others.empty()) forward(ledger.stream(), others);
+      const WindowBatch* ran = others.empty() ? nullptr : &forward(ledger, others);
       for (int64_t window = k, i = 0; window < stop; ++window) {
         if (const int64_t sequence = sequence_at(window); sequence >= 0)
           score_sequence(ledger, sequence, plan.at(window));
         else
-          score_window(ledger, i++, plan.at(window), runner());
+          score_window(ledger, i++, *ran);
       }
       if (progress) progress(ledger.scored_count(), ledger.targets());
     }

@@ -12,7 +12,8 @@ EvalOptions options_of(const WindowShape& shape) {
   return {.head_rows = head < shape.context ? shape.batch * head : 0,
           .segments = shape.documents,
           .raw_head = shape.raw,
-          .losses_only = shape.losses_only};
+          .rows = shape.rows,
+          .damping = shape.damping};
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ int64_t WindowRunner::row(int64_t i, const ScoreWindow& window, int64_t position
   return i * head_ + at;
 }
 
-void WindowRunner::fill(std::span<const uint16_t> stream, int64_t i, const ScoreWindow& window) {
+void WindowRunner::fill(std::span<const uint16_t> stream, const TiltHints& hints, int64_t i, const ScoreWindow& window) {
   const auto last = static_cast<int64_t>(stream.size()) - 1;  // T: the last token is a target only
   const int64_t length = shape_.context, begin = head_begin(window);
   const auto token = [&](int64_t at) { return at <= last ? static_cast<int32_t>(stream[static_cast<size_t>(at)]) : 0; };
@@ -44,16 +45,21 @@ void WindowRunner::fill(std::span<const uint16_t> stream, int64_t i, const Score
   }
   for (int64_t j = 0; j < head_ && !shape_.raw; ++j)
     model_.targets()[static_cast<size_t>(i * head_ + j)] = token(window.start + begin + j + 1);
+  for (int64_t j = 0; j < head_ && tilts(); ++j) {
+    const int64_t target = window.start + begin + j + 1;
+    model_.set_hint(i * head_ + j, target <= last ? hints.of(target).hint : Hint{});
+  }
   for (int64_t j = 0; j < head_ && head_ < length; ++j)
     model_.head_rows()[static_cast<size_t>(i * head_ + j)] = static_cast<int32_t>(i * length + begin + j);
 }
 
-void WindowRunner::run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
+void WindowRunner::run(std::span<const uint16_t> stream, const TiltHints& hints, std::span<const ScoreWindow> windows,
+                       EvalRecords& to) {
   FAIRWAY_ASSERT(!windows.empty() && static_cast<int64_t>(windows.size()) <= shape_.batch, "more windows than a batch holds");
   for (int64_t i = 0; i < shape_.batch; ++i)  // a batch that is not full repeats its last window; nobody reads those rows
-    fill(stream, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
+    fill(stream, hints, i, windows[std::min(static_cast<size_t>(i), windows.size() - 1)]);
   if (shape_.documents) segment_starts(model_.tokens(), shape_.context, segments_, model_.segment_start());
-  shape_.losses_only ? model_.run_losses() : model_.run();
+  tells_distributions() ? model_.run() : model_.run(to);
 }
 
 }  // namespace fairway

@@ -5,6 +5,7 @@
 #include "recipe/segments.h"
 #include "score/distribution.h"
 #include "score/evaluator.h"
+#include "score/tilt_hints.h"
 #include "score/windows.h"
 
 namespace fairway {
@@ -17,7 +18,8 @@ struct WindowShape {
   bool documents = false;  // attention begins at the last document start
   int64_t longest = 0;     // tokens of a segment of a document; 0: as many as the window has
   bool raw = false;        // logits before the softcap, without loss
-  bool losses_only = false;
+  EvalRows rows = EvalRows::records;
+  std::optional<double> damping;  // of the tilt that records have; nothing: none
 };
 
 class WindowRunner {
@@ -26,19 +28,22 @@ class WindowRunner {
                const ScoreContext& context);
 
   int64_t batch() const { return shape_.batch; }
-  bool losses_only() const { return shape_.losses_only; }                            // no distributions and no logits
-  int64_t head_rows() const { return head_; }                                        // of one window
-  void run(std::span<const uint16_t> stream, std::span<const ScoreWindow> windows);  // at most batch()
+  bool tells_distributions() const { return shape_.rows == EvalRows::distributions; }
+  size_t planned_bytes() const { return model_.planned_bytes(); }
+  // At most batch() windows; losses and records go to `to`, without waiting, distributions stay here, not tilted.
+  void run(std::span<const uint16_t> stream, const TiltHints& hints, std::span<const ScoreWindow> windows, EvalRecords& to);
 
-  // Of the batch that ran last: window i's first position with a head row, and the row of one of its positions.
+  // Window i's first position with a head row, and the row of one of its positions.
   int64_t head_begin(const ScoreWindow& window) const;
   int64_t row(int64_t i, const ScoreWindow& window, int64_t position) const;
+  // Distributions of the batch that ran last.
   Distribution distribution(int64_t row) const { return {model_.logits(row), model_.lse()[static_cast<size_t>(row)], {}}; }
   double nll(int64_t row) const { return static_cast<double>(model_.nll()[static_cast<size_t>(row)]); }
   std::span<const float> logits(int64_t row) const { return model_.logits(row); }
 
  private:
-  void fill(std::span<const uint16_t> stream, int64_t i, const ScoreWindow& window);
+  bool tilts() const { return shape_.rows == EvalRows::records && shape_.damping; }
+  void fill(std::span<const uint16_t> stream, const TiltHints& hints, int64_t i, const ScoreWindow& window);
 
   WindowShape shape_;
   int64_t head_;  // rows of a window that the head runs on
