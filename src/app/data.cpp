@@ -14,6 +14,11 @@ nlohmann::ordered_json seed_json(const std::optional<uint64_t>& seed) {
   return seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json(nullptr);
 }
 
+// null: the folder has not both texts, or they could not be compared.
+nlohmann::ordered_json shared_json(const std::optional<data::SharedDocuments>& shared) {
+  return shared && shared->unknown.empty() ? nlohmann::ordered_json(shared->shared) : nlohmann::ordered_json(nullptr);
+}
+
 void add_tokenize(CLI::App& parent) {
   auto options = std::make_shared<data::TokenizeOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
@@ -94,6 +99,7 @@ void add_inspect(CLI::App& parent) {
                                                   {"tokens", r.tokens},
                                                   {"shuffle", seed_json(r.shuffle)},
                                                   {"pieces", r.pieces},
+                                                  {"shared_documents", shared_json(r.shared)},
                                                   {"problems", r.problems},
                                                   {"compared_tokens", r.compared_tokens},
                                                   {"compared_byte_counts", r.compared_byte_counts},

@@ -11,6 +11,7 @@
 #include "data/compare_with_text.h"
 #include "data/manifest.h"
 #include "data/tools.h"
+#include "data/validation.h"
 #include "tokenizer/case_tokens.h"
 
 namespace fairway::data {
@@ -52,6 +53,7 @@ class Inspection {
     check_manifest();
     check_tokens();
     if (!options_.validation.empty()) check_text();
+    if (!list_train(folder_).empty() && !validation.empty()) check_shared();
     draw();
     return std::move(result_);
   }
@@ -163,6 +165,20 @@ class Inspection {
                     compared.byte_counts, compared.byte_counts == 0 ? "" : fmt::format(" ({} bytes)", compared.bytes));
   }
 
+  // Problems of the files themselves are told already.
+  void check_shared() {
+    try {
+      if (!options_.checksums && !usable_hashes(folder_))
+        result_.shared =
+            SharedDocuments{.unknown = "the shards have no hashes of documents, and --no-checksums reads no shard"};
+      else
+        result_.shared = find_shared(folder_, Validation::open(folder_).read_all());
+      if (result_.shared->shared > 0) problem(fmt::format("{}: {}", folder_.string(), sentence_of(*result_.shared)));
+    } catch (const InputError& error) {
+      if (result_.problems.empty()) problem(error.what());
+    }
+  }
+
   void draw() {
     std::string& text = result_.text;
     for (const Shard& shard : shards_)
@@ -170,6 +186,7 @@ class Inspection {
     text += fmt::format("{:<34} {:>14} tokens in {} shards\n", "total", result_.tokens, result_.shards);
     if (result_.pieces > 0) text += fmt::format("training documents cut into pieces of at most {} tokens\n", result_.pieces);
     if (result_.shuffle) text += fmt::format("training documents shuffled with seed {}\n", *result_.shuffle);
+    if (result_.shared) text += "shared documents: " + sentence_of(*result_.shared) + "\n";
     text += compared_;
     if (result_.sampled_tokens > 0) draw_frequencies(text);
     if (result_.sampled_documents > 0) draw_lengths(text);

@@ -15,6 +15,11 @@ constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 
 std::filesystem::path manifest_path(const std::filesystem::path& folder) { return folder / "manifest.json"; }
 
+void require_bare(const std::string& listed, const char* what, const std::string& name) {
+  if (is_bare_name(listed)) return;
+  throw InputError(fmt::format("{}: the {} \"{}\" is not the bare name of a file in its folder", name, what, listed));
+}
+
 }  // namespace
 
 Manifest parse_manifest(const std::string& text, const std::string& name) {
@@ -34,12 +39,16 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
     manifest.case_ops = json.at("case_ops").get<bool>();
     if (json.contains("shuffle")) manifest.shuffle = json.at("shuffle").get<uint64_t>();
     manifest.pieces = json.value("pieces", uint64_t{0});
+    if (json.contains("document_hashes")) {
+      const auto& listed = json.at("document_hashes");
+      manifest.hashes = {listed.at("name").get<std::string>(), listed.at("count").get<uint64_t>(),
+                         listed.at("sha256").get<std::string>()};
+      require_bare(manifest.hashes->name, "file of hashes", name);
+    }
     for (const auto& shard : json.at("shards"))
       manifest.shards.push_back(
           {shard.at("name").get<std::string>(), shard.at("tokens").get<uint64_t>(), shard.at("sha256").get<std::string>()});
-    for (const ManifestShard& shard : manifest.shards)
-      if (!is_bare_name(shard.name))
-        throw InputError(fmt::format("{}: the shard \"{}\" is not the bare name of a file in its folder", name, shard.name));
+    for (const ManifestShard& shard : manifest.shards) require_bare(shard.name, "shard", name);
     return manifest;
   } catch (const nlohmann::json::exception& error) {
     throw InputError(fmt::format("{}: not a manifest of shards: {}", name, error.what()));
@@ -66,6 +75,8 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   json["case_ops"] = manifest.case_ops;
   if (manifest.shuffle) json["shuffle"] = *manifest.shuffle;
   if (manifest.pieces > 0) json["pieces"] = manifest.pieces;
+  if (const auto& hashes = manifest.hashes)
+    json["document_hashes"] = {{"name", hashes->name}, {"count", hashes->count}, {"sha256", hashes->sha256}};
   json["shards"] = nlohmann::ordered_json::array();
   for (const ManifestShard& shard : manifest.shards)
     json["shards"].push_back({{"name", shard.name}, {"tokens", shard.tokens}, {"sha256", shard.sha256}});

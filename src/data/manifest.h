@@ -18,6 +18,13 @@ struct ManifestShard {
   std::string sha256;
 };
 
+// The file of the training documents' hashes (document_hashes.h).
+struct ManifestHashes {
+  std::string name;
+  uint64_t count = 0;
+  std::string sha256;
+};
+
 struct Manifest {
   std::string tokenizer_sha256;    // of its file
   std::string tokenizer_identity;  // what it means; empty in manifests of earlier versions
@@ -25,8 +32,9 @@ struct Manifest {
   uint64_t documents = 0, bytes = 0;          // of the training text: UTF-8 as read
   uint64_t val_documents = 0, val_bytes = 0;  // of the validation text
   bool case_ops = false;
-  std::optional<uint64_t> shuffle;  // seed of the order of the training documents; nothing: the text's own order
-  uint64_t pieces = 0;              // training documents were cut into pieces of at most so many tokens; 0: they are whole
+  std::optional<uint64_t> shuffle;       // seed of the order of the training documents; nothing: the text's own order
+  uint64_t pieces = 0;                   // training documents were cut into pieces of at most so many tokens; 0: they are whole
+  std::optional<ManifestHashes> hashes;  // nothing in manifests of earlier versions
   std::vector<ManifestShard> shards;
 
   bool names(const Vocabulary& tokenizer) const {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -27,21 +28,26 @@ int open_at(const std::filesystem::path& path, uint64_t bytes) {
   return fd;
 }
 
-void write_all(int fd, std::span<const uint16_t> values, const std::filesystem::path& path) {
+// At `offset`, or behind what is there where there is none.
+template <class Word>
+void write_all(int fd, std::optional<uint64_t> offset, std::span<const Word> values, const std::filesystem::path& path) {
   const auto* from = reinterpret_cast<const char*>(values.data());
-  for (size_t left = values.size_bytes(); left > 0;) {
-    const ssize_t put = ::write(fd, from, left);
+  for (size_t done = 0; done < values.size_bytes();) {
+    const size_t left = values.size_bytes() - done;
+    const ssize_t put =
+        offset ? ::pwrite(fd, from + done, left, static_cast<off_t>(*offset + done)) : ::write(fd, from + done, left);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) fail(path, "write");
-    from += put;
-    left -= static_cast<size_t>(put);
+    done += static_cast<size_t>(put);
   }
 }
 
-void read_all(int fd, uint64_t position, std::span<uint16_t> out, const std::filesystem::path& path) {
+template <class Word>
+void read_all(int fd, uint64_t position, std::span<Word> out, const std::filesystem::path& path) {
   auto* to = reinterpret_cast<char*>(out.data());
   for (size_t done = 0; done < out.size_bytes();) {
-    const ssize_t got = ::pread(fd, to + done, out.size_bytes() - done, static_cast<off_t>(2 * position + done));
+    const auto from = static_cast<off_t>(sizeof(Word) * position + done);
+    const ssize_t got = ::pread(fd, to + done, out.size_bytes() - done, from);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail(path, "read back");
     done += static_cast<size_t>(got);
@@ -53,8 +59,8 @@ bool read_journal(const std::filesystem::path& path, const std::string& key, Str
   try {
     const auto json = parse_json_or_discard(read_file(path, 1 << 16), path.string());
     if (json.at("key").get<std::string>() != key) return false;
-    state = {json.at("file"),   json.at("records"), json.at("documents"),
-             json.at("tokens"), json.at("bytes"),   json.at("text_bytes")};
+    state = {json.at("file"),  json.at("records"),    json.at("documents"), json.at("tokens"),
+             json.at("bytes"), json.at("text_bytes"), json.at("hashes")};
     return true;
   } catch (const nlohmann::json::exception&) {
     return false;  // an unreadable journal only costs the work it stood for
@@ -69,45 +75,51 @@ bool holds(const std::filesystem::path& path, uint64_t bytes) {
 
 }  // namespace
 
-TokenStream::TokenStream(const std::filesystem::path& folder, const std::string& name, std::string key, bool byte_counts)
+TokenStream::TokenStream(const std::filesystem::path& folder, const std::string& name, std::string key, Beside beside)
     : tokens_path_(folder / (".tokenize_" + name + ".tokens")),
-      bytes_path_(folder / (".tokenize_" + name + ".bytes")),
+      beside_path_(folder / (".tokenize_" + name + (beside == Beside::hashes ? ".hashes" : ".bytes"))),
       journal_path_(folder / (".tokenize_" + name + ".json")),
-      key_(std::move(key)) {
+      key_(std::move(key)),
+      beside_(beside) {
+  const auto bytes_beside = [&](const StreamState& of) { return beside == Beside::hashes ? 8 * of.hashes : 2 * of.tokens; };
   StreamState state;
   if (read_journal(journal_path_, key_, state) && holds(tokens_path_, 2 * state.tokens) &&
-      (!byte_counts || holds(bytes_path_, 2 * state.tokens)))
+      holds(beside_path_, bytes_beside(state)))
     state_ = state;
   resumed_ = state_.documents;
   tokens_fd_ = open_at(tokens_path_, 2 * state_.tokens);
-  if (byte_counts) bytes_fd_ = open_at(bytes_path_, 2 * state_.tokens);
+  beside_fd_ = open_at(beside_path_, bytes_beside(state_));
 }
 
 TokenStream::~TokenStream() {
-  if (tokens_fd_ >= 0) ::close(tokens_fd_);
-  if (bytes_fd_ >= 0) ::close(bytes_fd_);
+  for (const int fd : {tokens_fd_, beside_fd_})
+    if (fd >= 0) ::close(fd);
 }
 
-void TokenStream::append(std::span<const uint16_t> tokens, std::span<const uint16_t> bytes) {
-  write_all(tokens_fd_, tokens, tokens_path_);
-  if (bytes_fd_ >= 0) write_all(bytes_fd_, bytes, bytes_path_);
+void TokenStream::append(std::span<const uint16_t> tokens, std::span<const uint16_t> bytes, std::span<const uint64_t> hashes) {
+  write_all(tokens_fd_, {}, tokens, tokens_path_);
+  if (beside_ == Beside::hashes)
+    write_all(beside_fd_, {}, hashes, beside_path_);
+  else
+    write_all(beside_fd_, {}, bytes, beside_path_);
 }
 
 void TokenStream::checkpoint() {
   if (::fdatasync(tokens_fd_) != 0) fail(tokens_path_, "sync it to disk");
-  if (bytes_fd_ >= 0 && ::fdatasync(bytes_fd_) != 0) fail(bytes_path_, "sync it to disk");
+  if (::fdatasync(beside_fd_) != 0) fail(beside_path_, "sync it to disk");
   const nlohmann::json json = {{"key", key_},
                                {"file", state_.file},
                                {"records", state_.records},
                                {"documents", state_.documents},
                                {"tokens", state_.tokens},
                                {"bytes", state_.bytes},
-                               {"text_bytes", state_.text_bytes}};
+                               {"text_bytes", state_.text_bytes},
+                               {"hashes", state_.hashes}};
   write_file_atomic(journal_path_, json.dump() + "\n");
 }
 
 void TokenStream::remove() {
-  for (const auto& path : {journal_path_, tokens_path_, bytes_path_}) {
+  for (const auto& path : {journal_path_, tokens_path_, beside_path_}) {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
   }
@@ -115,7 +127,13 @@ void TokenStream::remove() {
 
 void TokenStream::read(uint64_t position, std::span<uint16_t> out) const { read_all(tokens_fd_, position, out, tokens_path_); }
 void TokenStream::read_bytes(uint64_t position, std::span<uint16_t> out) const {
-  read_all(bytes_fd_, position, out, bytes_path_);
+  read_all(beside_fd_, position, out, beside_path_);
+}
+void TokenStream::read_hashes(uint64_t position, std::span<uint64_t> out) const {
+  read_all(beside_fd_, position, out, beside_path_);
+}
+void TokenStream::write_hashes(uint64_t position, std::span<const uint64_t> hashes) {
+  write_all(beside_fd_, sizeof(uint64_t) * position, hashes, beside_path_);
 }
 
 }  // namespace fairway::data

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/writer_lock.h"
 #include "data/document_encoder.h"
+#include "data/document_hash_writer.h"
 #include "data/document_shuffle.h"
 #include "data/documents.h"
 #include "data/manifest.h"
@@ -34,6 +35,7 @@ struct Job {
   bool file_ended = false;
   std::vector<int> ids;
   std::vector<uint16_t> tokens, bytes;
+  std::vector<uint64_t> hashes;  // of its documents
   uint64_t counted_bytes = 0, text_bytes = 0;
 };
 
@@ -91,6 +93,7 @@ class Encoder {
   void operator()(Job& job) const {
     job.tokens.clear();
     job.bytes.clear();
+    job.hashes.clear();
     job.counted_bytes = job.text_bytes = 0;
     for (size_t i = 0; i < job.used; ++i) {
       Record& record = job.records[i];
@@ -102,13 +105,24 @@ class Encoder {
       } catch (const InputError& error) {
         throw InputError(job.reader->place(record) + ": " + error.what());
       }
-      if (longest_ > 0 && job.ids.size() > longest_) cut(job, first);
+      const size_t begin = job.tokens.size();
+      job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
+      hash(job, begin);
+      if (longest_ == 0 || job.ids.size() <= longest_) continue;
+      cut(job, first);
+      job.tokens.resize(begin);
       job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
     }
     for (const uint16_t bytes : job.bytes) job.counted_bytes += bytes;
   }
 
  private:
+  static void hash(Job& job, size_t begin) {  // the whole document, whose tokens are the last
+    DocumentHasher hasher([&](const DocumentHasher::Document& document) { job.hashes.push_back(document.hash); });
+    hasher.feed(std::span(job.tokens).subspan(begin));
+    hasher.finish();
+  }
+
   // Into the fewest pieces, whose lengths differ by one at most; each begins with BOS, which has no bytes. The document's own
   // bytes begin at `first`.
   void cut(Job& job, size_t first) const {
@@ -150,13 +164,14 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
   StreamState state = stream.state();
   double last = seconds_now();
   const auto write = [&](Job& job) {
-    stream.append(job.tokens, job.bytes);
+    stream.append(job.tokens, job.bytes, job.hashes);
     state.file = job.file + (job.file_ended ? 1 : 0);
     state.records = job.file_ended ? 0 : job.records_after;
     state.documents += job.used;
     state.tokens += job.tokens.size();
     state.bytes += job.counted_bytes;
     state.text_bytes += job.text_bytes;
+    state.hashes += job.hashes.size();
     stream.advance(state);
     const double now = seconds_now();
     if (now - last >= options.checkpoint_seconds) {
@@ -273,7 +288,10 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
   }
   for (const std::string& name : stale) std::filesystem::remove(options.out / name);
   cut_shards(sources, options.out, kind, sizes, manifest.shards);
-  if (train) manifest.shuffle = options.shuffle, manifest.pieces = options.pieces;
+  if (train) {
+    manifest.shuffle = options.shuffle, manifest.pieces = options.pieces;
+    manifest.hashes = write_hash_file(stream, options.out, options.hash_run);
+  }
   (train ? manifest.documents : manifest.val_documents) = state.documents;
   (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
 }
@@ -282,6 +300,8 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
 void remove_shards(const std::filesystem::path& folder, Manifest& manifest) {
   for (const ManifestShard& shard : manifest.shards) std::filesystem::remove(folder / shard.name);
   manifest.shards.clear();
+  if (manifest.hashes) std::filesystem::remove(folder / manifest.hashes->name);
+  manifest.hashes.reset();
 }
 
 }  // namespace
@@ -319,7 +339,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key,
                        const Encoder& encoder) {
     if (inputs.empty()) return;
-    TokenStream stream(options.out, std::string(kind), key, kind == "val");
+    TokenStream stream(options.out, std::string(kind), key,
+                       kind == "val" ? TokenStream::Beside::byte_counts : TokenStream::Beside::hashes);
     if (stream.resumed_documents() == 0) check_strangers(options.out, kind, earlier, stream);
     result.resumed_documents += stream.resumed_documents();
     tokenize_kind(kind, inputs, encoder, options, stream, manifest);

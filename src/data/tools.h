@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/document_hashes.h"
+
 namespace fairway::data {
 
 struct TokenizeProgress {
@@ -22,6 +24,7 @@ struct TokenizeOptions {
   uint64_t shard_tokens = 100'000'000;
   std::optional<uint64_t> shuffle;  // seed of a random order of the training documents; validation text keeps its order
   uint64_t pieces = 0;  // training documents with more tokens are cut into pieces of at most so many, BOS and all; 0: none
+  uint64_t hash_run = uint64_t{1} << 22;       // documents' hashes sorted in memory at a time
   uint64_t shuffle_words = uint64_t{1} << 25;  // 16-bit words of documents sorted in memory at a time, about
   int threads = 2;
   bool byte_counts = false;  // also fineweb_val_bytes_*.bin: original bytes of each validation token
@@ -73,10 +76,11 @@ struct InspectResult {
   uint64_t sampled_tokens = 0, sampled_documents = 0;
   uint64_t compared_tokens = 0, compared_byte_counts = 0;  // with the validation text
   std::optional<uint64_t> shuffle;                         // seed of the documents' order, where the manifest has one
-  uint64_t pieces = 0;                                     // tokens of the longest piece of a document; 0: they are whole
-  std::vector<uint64_t> frequencies;                       // by token id, of the sample
-  std::vector<uint64_t> document_lengths;                  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
-  std::string text;                                        // table and pictures for a terminal
+  std::optional<SharedDocuments> shared;   // of training and validation text; nothing where the folder has not both
+  uint64_t pieces = 0;                     // tokens of the longest piece of a document; 0: they are whole
+  std::vector<uint64_t> frequencies;       // by token id, of the sample
+  std::vector<uint64_t> document_lengths;  // [k]: documents of 2^k to 2^(k+1) - 1 tokens
+  std::string text;                        // table and pictures for a terminal
 };
 
 InspectResult inspect(const std::filesystem::path& folder, const InspectOptions& options = {});

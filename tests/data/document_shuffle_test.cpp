@@ -125,8 +125,8 @@ TEST_F(DocumentShuffleTest, ThreadsAndBucketsChangeNothing) {
 
 TEST_F(DocumentShuffleTest, BucketsHoldWhatTheyShould) {
   const auto tokens = written("plain", std::nullopt);
-  TokenStream stream(folder_.path(), "test", "key", false);
-  stream.append(tokens, {});
+  TokenStream stream(folder_.path(), "test", "key", TokenStream::Beside::hashes);
+  stream.append(tokens, {}, {});
   stream.advance({.documents = 900, .tokens = tokens.size()});
   std::vector<uint16_t> one(tokens.size()), many(tokens.size());
   DocumentShuffle whole(stream, folder_.path(), 5, uint64_t{1} << 25), cut(stream, folder_.path(), 5, 2000);
