@@ -47,11 +47,14 @@ class Loop {
   void keep_free();
   void one_step();
   Progress ahead() const;
+  bool may_be_the_end() const;
   void switch_stages(double scale, const Progress& now);
   void await_oldest();
   void tell_oldest();
   void settle();
   void checkpoint();
+  void checkpoint_inside();
+  bool measures_checkpoints() const;
   void save_before_the_end();
   void require_recorded() const;
   std::string kept() const;
@@ -77,7 +80,8 @@ class Loop {
   ModelStage stage_;
   std::deque<StepRecord> pending_;  // steps begun whose results were not read, at most behind_ between steps
   size_t behind_ = 0;
-  double mark_ = 0;  // until when time was counted, while steps are pending
+  double mark_ = 0;                // until when time was counted
+  double longest_checkpoint_ = 0;  // seconds
   double last_loss_ = 0, saved_at_ = 0, startup_ = 0;
   int64_t saved_step_ = -1;
   std::optional<Validation> validation_;
@@ -109,8 +113,9 @@ void Loop::begin(ThreadPool& pool) {
   keep_free();
   require_recorded();
   note_peak();
-  startup_ = seconds_now() - options_.started;
-  saved_at_ = seconds_now();
+  if (measures_checkpoints()) checkpoint();
+  startup_ = options_.clock() - options_.started;
+  saved_at_ = options_.clock();
 }
 
 void Loop::keep_free() {
@@ -137,9 +142,10 @@ TrainSummary Loop::run(ThreadPool& pool) {
 
 TrainSummary Loop::steps_to_the_end() {
   const StopSignals signals;
+  mark_ = options_.clock();
   if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
   for (;;) {
-    if (ahead().finished()) {
+    if (may_be_the_end()) {
       settle();
       if (progress_.finished()) break;  // not if the last steps took less time than it seemed
     }
@@ -151,7 +157,7 @@ TrainSummary Loop::steps_to_the_end() {
       teller_.say(fmt::format("interrupted: saved after step {}; continue with --resume", progress_.step));
       return summary();
     }
-    if (now.checkpoint) checkpoint();
+    if (now.checkpoint) checkpoint_inside();
     if (validation_due()) validate_now(false);
   }
   if (!by_steps()) teller_.stopped_by_clock(progress_);
@@ -193,6 +199,13 @@ Progress Loop::ahead() const {
   return now;
 }
 
+// Pending steps may each take as long as the next one may.
+bool Loop::may_be_the_end() const {
+  Progress now = progress_;
+  now.elapsed += progress_.next_step * static_cast<double>(pending_.size());
+  return now.finished();
+}
+
 // One-way switches; the programs of all stages exist since start-up (spec §5.1, §11.3).
 void Loop::switch_stages(double scale, const Progress& now) {
   if (!stage_.looped && loop_due(recipe_.model.loop, now)) {
@@ -221,7 +234,7 @@ void Loop::await_oldest() {
 
 // Counts the time up to now as the first pending step's and tells its numbers.
 void Loop::tell_oldest() {
-  const double now = seconds_now(), seconds = now - mark_;
+  const double now = options_.clock(), seconds = now - mark_;
   const StepRecord record = pending_.front();
   pending_.pop_front();
   mark_ = now;
@@ -239,11 +252,9 @@ void Loop::settle() {
 
 void Loop::one_step() {
   profile_.before_step();
-  const double begun = seconds_now();
   const Progress now = ahead();
   const double scale = learning_rate_scale(recipe_.optim.schedule, now);
   switch_stages(scale, now);
-  if (pending_.empty()) mark_ = std::max(mark_, begun);
   const StepNumbers numbers{scale, muon_momentum(recipe_.optim.matrix, progress_.step), progress_.step + 1};
   trainer_.begin_step(
       [&] {
@@ -268,15 +279,32 @@ Verdict Loop::verdict(bool stop) {
   return agreed;
 }
 
+// Whether a run by the clock will make checkpoints on the way, which have to fit.
+bool Loop::measures_checkpoints() const {
+  const double interval = recipe_.train.checkpoint_seconds;
+  return !by_steps() && (recipe_.train.checkpoint_every > 0 || (interval > 0 && interval < progress_.budget));
+}
+
 bool Loop::checkpoint_due() const {
+  constexpr double kMargin = 1.25;
   if (saved_step_ == progress_.step) return false;
+  if (!by_steps() && progress_.elapsed + kMargin * longest_checkpoint_ > progress_.budget) return false;  // one follows the end
   if (recipe_.train.checkpoint_every > 0 && progress_.step % recipe_.train.checkpoint_every == 0) return true;
   const double interval = recipe_.train.checkpoint_seconds;
-  return interval > 0 && seconds_now() - saved_at_ >= interval;
+  return interval > 0 && options_.clock() - saved_at_ >= interval;
+}
+
+// Its time is counted, and no step's.
+void Loop::checkpoint_inside() {
+  checkpoint();
+  const double now = options_.clock();
+  progress_.elapsed = agree(comm_, {.elapsed = progress_.elapsed + now - mark_}).elapsed;
+  mark_ = now;
 }
 
 void Loop::checkpoint() {
   settle();
+  const double begun = options_.clock();
   trainer_.fetch_state();
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
@@ -289,9 +317,10 @@ void Loop::checkpoint() {
                        .loader = loader_.save()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, run_, !by_steps());
   saved_step_ = progress_.step;
-  saved_at_ = seconds_now();
   note_peak();
   if (options_.forecast_bytes && comm_.root()) teller_.forecast(options_.forecast_bytes(trainer_.averager().result()));
+  saved_at_ = options_.clock();
+  longest_checkpoint_ = std::max(longest_checkpoint_, saved_at_ - begun);
 }
 
 bool Loop::validation_due() const {
@@ -307,6 +336,7 @@ void Loop::validate_now(bool final) {
   const Validation v = options_.validate(weights, stage_);
   if (final) validation_ = v;
   teller_.validated(progress_, v, final);
+  mark_ = options_.clock();
 }
 
 TrainSummary Loop::summary() const {

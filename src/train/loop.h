@@ -1,9 +1,16 @@
 // The training loop: clock or steps, stage switches, records, checkpoints, signals (spec §10).
+//
+// What the clock counts: everything from the first step's begin to the last step's end, except validation, as published logs
+// do (scoring spec §8). So checkpoints on the way, with the forecast of the artifact's size, and averaging are inside; what
+// comes after the last step, its checkpoint among it, is not training any more. No step and no checkpoint begins that may not
+// fit into what is left, judged by how long those before it took; a checkpoint is made, and so measured, before the clock
+// begins if others will follow.
 #pragma once
 
 #include <functional>
 #include <optional>
 
+#include "base/clock.h"
 #include "data/loader.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -21,6 +28,7 @@ using Validator = std::function<Validation(const Tensor& flat_weights, ModelStag
 struct TrainOptions {
   bool resume = false;
   bool quiet = false;
+  std::function<double()> clock = seconds_now;  // seconds; its zero means nothing
   uint64_t seed = 0;
   std::function<double()>
       measure_peak;    // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
