@@ -19,6 +19,7 @@
 #include "bundle/code_bytes.h"
 #include "report/counted_calibration.h"
 #include "report/last_record.h"
+#include "report/shared_documents.h"
 
 namespace fairway::app {
 namespace {
@@ -117,6 +118,8 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
                    .calibration_seconds = counted_calibration_beside(scoring.source.file.path),
                    .score_seconds = seconds,
                    .score_tokens = scored_targets(scoring)};
+  const SharedTexts texts = shared_texts(scoring.source.file.path.parent_path(), scoring.text);
+  input.texts = {texts.shared, texts.detail};
   input.probes = request.probes;
   input.controls = request.controls;
   ProgressLine line(compute.quiet);

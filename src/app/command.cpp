@@ -75,6 +75,11 @@ void add_budget(CLI::App& command, uint64_t& bytes) {
       ->transform(CLI::Validator(to_bytes, "SIZE"));
 }
 
+void add_allow_shared(CLI::App& command, bool& allow) {
+  command.add_flag("--allow-shared-documents", allow,
+                   "train on documents that the validation text has too; such a run is never legal");
+}
+
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {
   if (flags.json) {
     print_out(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "report/shared_documents.h"
 
 namespace fairway::app {
 namespace {
@@ -44,6 +45,10 @@ std::string seal_of(ordered_json receipt) {
 ordered_json data_json(const Scoring& scoring, const ScoreRequest& request, const fs::path& folder) {
   ordered_json out = place_json(request.data, folder);
   out["shards"] = files_json(scoring.held_out.shards, folder);
+  const SharedTexts texts = shared_texts(scoring.source.file.path.parent_path(), scoring.text);
+  out["text"] = scoring.text;
+  out["shared_documents"] = texts.shared ? ordered_json(*texts.shared) : ordered_json(nullptr);
+  out["shared_documents_detail"] = texts.detail;
   if (!scoring.held_out.count_files.empty()) out["byte_counts"] = files_json(scoring.held_out.count_files, folder);
   return out;
 }

@@ -110,6 +110,7 @@ void add_run(CLI::App& program) {
   command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->chain.overrides, "key=value, replaces a key of the recipe")->take_all();
   command->add_flag("--resume", flags->chain.resume, "continue where the folder's ledger ends");
+  add_allow_shared(*command, flags->chain.allow_shared);
   command->add_option("--seeds", flags->seeds, "1,2,3: one run for each seed, then their statistics");
   command->add_option("--against", flags->against, "with --seeds: runs or a published system (pr1019) to compare with");
   command->add_option("--sweep", flags->sweep, "key=a,b,c (repeatable): every combination, by successive halving");

@@ -19,7 +19,7 @@ struct TrainFlags {
   std::vector<std::string> overrides;
   double seconds = -1;
   int64_t steps = -1, seed = -1;
-  bool resume = false;
+  bool resume = false, allow_shared = false;
 };
 
 Recipe resolved_recipe(const TrainFlags& flags) {
@@ -60,7 +60,8 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
   Communicator& comm = meet_ranks(common, flags.comm);
-  const TrainRequest request{resolved_recipe(flags), flags.data, flags.out, flags.resume, flags.profile, kProcessStart};
+  const TrainRequest request{resolved_recipe(flags), flags.data,    flags.out,    flags.resume,
+                             flags.allow_shared,     flags.profile, kProcessStart};
   const pipeline::Outcome outcome = do_train(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
   return outcome.status;
@@ -94,6 +95,7 @@ void add_train(CLI::App& program) {
   command->add_option("--profile", flags->profile,
                       "write a timeline of steps 3 to 7 (Chrome's trace format), and print where a step's time goes");
   command->add_flag("--resume", flags->resume, "continue from the last checkpoint in --out");
+  add_allow_shared(*command, flags->allow_shared);
 }
 
 }  // namespace fairway::app

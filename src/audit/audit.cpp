@@ -74,6 +74,7 @@ class Audit {
     invariance();
     if (input_.controls) controls();
     budgets();
+    texts();
     return std::move(report_);
   }
 
@@ -253,6 +254,12 @@ class Audit {
     seconds(calibrated ? "training and calibration" : "training", b.train_seconds + (calibrated ? b.calibration_seconds : 0));
     seconds(fmt::format("scoring {} tokens", b.score_tokens), b.score_seconds);
     note("T11", "within the budgets", held ? Finding{} : Finding{detail}, detail);
+  }
+
+  void texts() {
+    const AuditTexts& texts = input_.texts;
+    const bool held = texts.shared.value_or(0) == 0;
+    note("T12", "training and validation text are apart", held ? Finding{} : Finding{texts.detail}, texts.detail);
   }
 
   const AuditInput& input_;

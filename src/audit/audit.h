@@ -1,8 +1,9 @@
 // The legality tests T1 … T11 (scoring spec §3.2) on one evaluator: runs it on a slice and on changed copies of the slice and
-// compares records bit for bit.
+// compares records bit for bit. T12 is about the texts: no training document is in the validation text.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct AuditBudgets {
 inline constexpr uint64_t kMostArtifactBytes = 16'000'000;
 inline constexpr double kMostSeconds = 600;
 
+// What training text and validation text share.
+struct AuditTexts {
+  std::optional<uint64_t> shared;  // documents; nothing: not known
+  std::string detail = "not known";
+};
+
 struct AuditInput {
   ScoredModel model;
   ScoreSettings settings;
@@ -37,6 +44,7 @@ struct AuditInput {
   // T7: records_hash() of the stream's records, made by a process that can open nothing (isolation.h).
   std::function<std::string(std::span<const uint16_t> stream)> records_alone;
   AuditBudgets budgets;
+  AuditTexts texts;
   int64_t probes = 8;    // random cuts; from 20 on every change is tried at every cut
   bool controls = true;  // T10: negative controls must fail
   uint64_t seed = 1;

@@ -18,6 +18,7 @@ struct ChainRequest {
   std::string tokenizer;                     // identity of the data's: with another one every phase is due again …
   std::string held_out;                      // … and with other validation shards those that score
   bool resume = false;
+  bool allow_shared = false;   // documents of the validation text in the training text
   bool training_only = false;  // of a sweep
   // Of several processes: only the first keeps the ledger, the others join the phases that all share. `agree` gives every
   // process the first one's answer.

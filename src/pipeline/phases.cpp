@@ -36,11 +36,14 @@ ordered_json fields(const ScoreRequest& score) {
 
 Phase train_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
   Phase phase{.name = "train", .request = {{"recipe", recipe_hash(recipe)}, {"data", request.data}}};
-  phase.run = [&stages, asked = TrainRequest{.recipe = recipe, .data = request.data, .out = request.out, .resume = true}] {
-    TrainRequest now = asked;
-    now.started = seconds_now();
-    return stages.train(now);
-  };
+  phase.run =
+      [&stages,
+       asked = TrainRequest{
+           .recipe = recipe, .data = request.data, .out = request.out, .resume = true, .allow_shared = request.allow_shared}] {
+        TrainRequest now = asked;
+        now.started = seconds_now();
+        return stages.train(now);
+      };
   phase.identity = request.tokenizer;
   phase.outputs = {"averaged.safetensors"};
   phase.present = {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log"};

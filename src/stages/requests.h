@@ -12,8 +12,9 @@ struct TrainRequest {
   Recipe recipe;
   std::filesystem::path data, out;
   bool resume = false;
-  std::string profile;  // file for a timeline of a few steps; empty: none
-  double started = 0;   // when the work began, on seconds_now()'s clock
+  bool allow_shared = false;  // train on documents that the validation text has too; no audit calls that legal
+  std::string profile;        // file for a timeline of a few steps; empty: none
+  double started = 0;         // when the work began, on seconds_now()'s clock
 };
 
 struct QuantizeRequest {

@@ -6,6 +6,7 @@
 #include "pack/forecast.h"
 #include "stages/calibration.h"
 #include "stages/held_out.h"
+#include "stages/kept_apart.h"
 #include "train/loader_settings.h"
 
 namespace fairway {
@@ -35,8 +36,11 @@ TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Co
   const data::FolderTokenizer tokenizer = data::open_tokenizer(request.data);
   const std::optional<HeldOut> held_out = open_held_out(request.data, recipe);
   if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, request.data.string());
+  data::SharedDocuments shared;
+  if (comm.root()) shared = require_apart(request, held_out);
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
   const auto folder = open_folder(request, comm);
+  if (comm.root()) write_shared(request, shared, held_out);
   Machine machine(compute);
   Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor, comm);
   TrainOptions options{.resume = request.resume,

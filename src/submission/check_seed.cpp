@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 
 constexpr double kTrainLimit = 600, kScoreLimit = 600;  // seconds
 // Scoring spec §3.2.
-const std::vector<std::string> kAuditTests{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11"};
+const std::vector<std::string> kAuditTests{"T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8", "T9", "T10", "T11", "T12"};
 
 constexpr size_t kLongestLine = 4096;  // longer ones are no lines of a log, and more than a regular expression should see
 
@@ -154,6 +154,8 @@ void Checker::check_receipt(const std::string& seed, const json& result) {
   else if (known->base == ScoreMode::slot)
     wrong(file, "mode " + mode.dump() + " is not in the sources that a submission ships");
   if (settings.value("tokens", json()) != 0) wrong(file, "only a part of the validation data was scored");
+  if (part("data").value("shared_documents", json()) != 0)
+    wrong(file, "does not show that training and validation text share no document");
   check_audit(file, receipt);
 }
 

@@ -137,6 +137,9 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
     out.push_back(fmt::format("{}: mode {} breaks the rules of scoring", name, text_at(run.score, {"mode"})));
   else if (const std::string mode = text_at(run.score, {"mode"}); mode.starts_with("slot"))
     out.push_back(fmt::format("{}: mode {} is not in the sources that a submission ships", name, mode));
+  if (const std::string shared = text_at(run.receipt, {"data", "shared_documents"}); shared != "0")
+    out.push_back(fmt::format("{}: how many documents training and validation text share must be known and 0; it is {}", name,
+                              shared.empty() || shared == "null" ? "not known" : shared));
   check_audit(run, out);
 }
 

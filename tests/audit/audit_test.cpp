@@ -45,7 +45,7 @@ TEST_P(LegalModes, PassEveryTest) {
   Slice slice(GetParam());
   const AuditReport report = audit(slice.input);
   EXPECT_TRUE(report.legal()) << text_of(report);
-  EXPECT_EQ(report.tests.size(), 10U);
+  EXPECT_EQ(report.tests.size(), 11U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Audit, LegalModes,
@@ -185,9 +185,25 @@ TEST(Audit, AScoreThatIsAnotherWhereNothingCanBeOpenedFails) {
   EXPECT_NE(isolation().detail.find("no device"), std::string::npos);
 }
 
+TEST(Audit, SharedDocumentsAreNeverLegal) {
+  Slice slice({ScoreMode::plain}, 120);
+  slice.input.probes = 1;
+  const AuditReport alone = audit(slice.input);
+  EXPECT_EQ(alone.tests.back().id, "T12");
+  EXPECT_EQ(alone.tests.back().detail, "not known");
+  EXPECT_TRUE(alone.legal()) << "a lone artifact does not tell";
+  slice.input.texts = {0, "none of them"};
+  EXPECT_TRUE(audit(slice.input).legal());
+  slice.input.texts = {1, "one of them"};
+  const AuditReport shared = audit(slice.input);
+  EXPECT_FALSE(shared.tests.back().held);
+  EXPECT_EQ(shared.tests.back().detail, "one of them");
+  EXPECT_FALSE(shared.legal());
+}
+
 TEST(Audit, BudgetsAreHeldOrNot) {
   Slice slice({ScoreMode::plain});
-  const auto last_test = [&] { return audit(slice.input).tests.back(); };
+  const auto last_test = [&] { return audit(slice.input).tests.at(slice.input.controls ? 10 : 9); };
   slice.input.budgets.artifact_bytes = kMostArtifactBytes - 100;
   slice.input.budgets.code_bytes = 100;
   EXPECT_EQ(last_test().id, "T11");

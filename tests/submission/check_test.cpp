@@ -194,6 +194,12 @@ TEST_F(Check, TheTableOfTheReadme) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("README.md: its table lacks seed 3")));
 }
 
+TEST_F(Check, TextsThatAreApart) {
+  edit("receipt_seed1.json", [](ordered_json& r) { r["data"]["shared_documents"] = 1; });
+  edit("receipt_seed2.json", [](ordered_json& r) { r["data"].erase("shared_documents"); });
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("share no document"), HasSubstr("share no document")));
+}
+
 TEST_F(Check, ArtifactsThatAreShipped) {
   put(out_ / "model_seed1.fwy", "artifact of seed 1");
   EXPECT_THAT(problems(), IsEmpty());

@@ -94,11 +94,11 @@ class MadeRuns : public testing::Test {
     put(at / "score.json", score.dump());
     put(at / "score_plain.json", ordered_json{{"mode", "plain"}, {"val_loss", 2.1}, {"val_bpb", 1.05}}.dump());
     ordered_json tests = ordered_json::array();
-    for (int t = 1; t <= 11; ++t)
+    for (int t = 1; t <= 12; ++t)
       tests.push_back({{"id", fmt::format("T{}", t)}, {"property", "p"}, {"held", true}, {"detail", "d"}});
     put_sealed(at / "receipt.json", {{"receipt", 1},
                                      {"artifact", {{"bytes", artifact.size()}, {"sha256", sha256_hex(artifact)}}},
-                                     {"data", {{"shards", {{{"sha256", "s"}}}}}},
+                                     {"data", {{"shards", {{{"sha256", "s"}}}}, {"shared_documents", 0}}},
                                      {"tokenizer", {{"sha256", "t"}}},
                                      {"program", {{"sha256", program_}}},
                                      {"settings", {{"mode", "sliding"}, {"tokens", 0}, {"context", 64}}},

@@ -174,6 +174,12 @@ TEST_F(Rules, TheCodeThatWasCounted) {
   EXPECT_THAT(broken(), ElementsAre(HasSubstr("packed when the code had 10 bytes, now it has 11")));
 }
 
+TEST_F(Rules, TextsThatAreApart) {
+  change(run(1) / "receipt.json", [](ordered_json& receipt) { receipt["data"]["shared_documents"] = 3; });
+  change(run(2) / "receipt.json", [](ordered_json& receipt) { receipt["data"]["shared_documents"] = nullptr; });
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("must be known and 0; it is 3"), HasSubstr("it is not known")));
+}
+
 TEST_F(Rules, EveryFileMustBeThere) {
   for (const char* file : {"recipe.toml", "timing.jsonl", "metrics.jsonl", "train.log", "model.fwy", "pack.json", "score.json",
                            "receipt.json", "score.records"}) {
