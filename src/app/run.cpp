@@ -1,7 +1,9 @@
 // `fairway run`: a recipe to a report in one folder; over several seeds; or a sweep of settings.
 #include <fmt/core.h>
 
+#include "app/score_forecast.h"
 #include "app/stages.h"
+#include "audit/audit.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "base/sha256.h"
@@ -17,7 +19,7 @@ struct RunFlags {
   pipeline::ChainRequest chain;
   std::string seeds;
   std::vector<std::string> sweep, against, prompts;
-  double seconds = -1;
+  double seconds = -1, score_seconds = kMostSeconds;
   int64_t steps = -1, seed = -1;
   int factor = 2;
 };
@@ -36,9 +38,8 @@ pipeline::ChainRequest chain_of(const RunFlags& flags) {
 }
 
 // What a later phase would refuse is refused before hours of training; the chain learns the data's tokenizer.
-void require_data(pipeline::ChainRequest& chain) {
-  const Recipe recipe = load_recipe(chain.recipe, chain.overrides);
-  const std::optional<HeldOut> held_out = open_held_out(chain.data, recipe);
+HeldOut require_data(const Recipe& recipe, pipeline::ChainRequest& chain) {
+  std::optional<HeldOut> held_out = open_held_out(chain.data, recipe);
   if (!held_out)
     throw InputError("--data " + chain.data +
                      ": no validation shards (fineweb_val_*.bin); `run` needs them to score, `train` does not");
@@ -47,6 +48,7 @@ void require_data(pipeline::ChainRequest& chain) {
   chain.tokenizer = held_out->tokenizer.identity();
   for (const auto* files : {&held_out->shards, &held_out->count_files})
     for (const FileIdentity& file : *files) chain.held_out += file.sha256;
+  return std::move(*held_out);
 }
 
 pipeline::Stages stages_on(const Compute& compute, Communicator& comm) {
@@ -80,8 +82,11 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
     throw InputError("--against: a test needs several seeds; add --seeds 1,2,3");
   if (const Launch launch = find_launch(); launch.kind == Launch::Kind::mpi && !(flags.seeds.empty() && flags.sweep.empty()))
     throw InputError(fmt::format("{} = {}: --seeds and --sweep run in one process only", launch.variable, launch.size));
-  require_data(chain);
+  const Recipe recipe = load_recipe(chain.recipe, chain.overrides);
+  const HeldOut held_out = require_data(recipe, chain);
   Communicator& comm = meet_ranks(common);
+  if (flags.score_seconds > 0 && !chain.resume && flags.sweep.empty())  // a sweep only trains
+    require_score_time(recipe, held_out, flags.score_seconds, common, comm);
   ProgressLine line(common.quiet);
   const pipeline::Say say = [&](const std::string& text) { line.say(text); };
   if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain, comm, say);
@@ -119,6 +124,9 @@ void add_run(CLI::App& program) {
                    "with --sweep: keep one trial in this many, and give it this many times the budget")
       ->capture_default_str()
       ->check(CLI::Range(2, 16));
+  command->add_option("--score-seconds", flags->score_seconds, "refuse to begin if scoring would take longer (0: any time)")
+      ->capture_default_str()
+      ->check(number_between(0, 1e9));
   add_budget(*command, flags->chain.packing.budget);
   command->add_option("--codec", flags->chain.packing.codec, "codec of the artifact: best, rans, brotli or lzma");
   command->add_flag("--as-published", flags->chain.packing.as_published,

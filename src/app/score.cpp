@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/receipt_file.h"
+#include "app/score_forecast.h"
 #include "app/scoring_flags.h"
 #include "app/stages.h"
 #include "base/error.h"
@@ -22,21 +23,14 @@ struct ScoreFlags {
   bool ladder = false;
 };
 
-// By rank 0's clock: all ranks come to the same decision.
-double seconds_needed(const Scoring& scoring, const ScoreSettings& settings, Machine& machine, Communicator& comm) {
-  const auto targets = static_cast<int64_t>(scoring.stream.size()) - 1;
-  double needed = 0;
-  if (comm.root())
-    needed = make_evaluator(scoring.model(), settings, {machine.executor.get(), &machine.queue.pool()})->estimate(targets);
-  if (is_legal(settings)) needed /= comm.size();
-  comm.broadcast(make_view(&needed, {{1}, DType::f64}));
-  return needed;
+double needed_by(const Scoring& scoring, const ScoreSettings& settings, Machine& machine, Communicator& comm) {
+  return seconds_needed(scoring.model(), settings, static_cast<int64_t>(scoring.stream.size()) - 1, machine, comm);
 }
 
 // Refuses what cannot fit before any token of the stream is scored.
 void require_time(const Scoring& scoring, double budget, Machine& machine, Communicator& comm) {
   if (budget <= 0) return;
-  const double needed = seconds_needed(scoring, scoring.settings, machine, comm);
+  const double needed = needed_by(scoring, scoring.settings, machine, comm);
   if (needed <= budget) return;
   throw InputError(fmt::format("--seconds {:g}: {} of {} tokens would take about {:.3g} s on this machine", budget,
                                name_of(scoring.settings.score.mode), scoring.stream.size() - 1, needed));
@@ -80,7 +74,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
   for (const ScoringMode& mode : ladder()) {
     ScoreSettings settings = scoring.settings;
     settings.score.mode = mode;
-    const double needed = flags.seconds > 0 ? seconds_needed(scoring, settings, machine, comm) : 0;
+    const double needed = flags.seconds > 0 ? needed_by(scoring, settings, machine, comm) : 0;
     if (needed > left) {
       rungs.push_back({{"mode", name_of(mode)}, {"refused_seconds", needed}});
       text += fmt::format("{:<14}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);

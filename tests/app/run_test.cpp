@@ -176,6 +176,18 @@ TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
   EXPECT_THAT(broken.err, HasSubstr("train_seed2.log: scoring took"));
 }
 
+TEST(ScoreSeconds, ARunThatCannotScoreInTimeIsRefusedBeforeItTrains) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  const Outcome refused =
+      run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "3", "--score-seconds", "0.000001"}));
+  EXPECT_EQ(refused.status, 2) << refused.text();
+  EXPECT_THAT(refused.err, HasSubstr("--score-seconds 1e-06: after training, "));
+  EXPECT_THAT(refused.err, HasSubstr("s on this machine"));
+  EXPECT_FALSE(fs::exists(scratch / "run"));
+  EXPECT_EQ(run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "3", "--score-seconds", "0"})).status, 0);
+}
+
 TEST_F(ThreeRuns, AreRefusedWhenARuleIsBroken) {
   const auto refused = [&](const Args& runs, const std::string& sentence) {
     const Outcome outcome = run_program(submit(runs, "refused"));
