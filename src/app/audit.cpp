@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "app/isolated.h"
+#include "app/machine_facts.h"
 #include "app/receipt_file.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
@@ -99,7 +100,19 @@ std::span<const uint16_t> slice_tokens(const AuditRequest& request, const Scorin
   return part.documents < kLeastDocuments ? first : stream.subspan(static_cast<size_t>(part.begin), first.size());
 }
 
-AuditReport run_tests(const Compute& compute, const AuditRequest& request, const Scoring& scoring, Machine& machine) {
+// Of scoring the whole stream: as the receipt's ranks measured it, else estimated here.
+void add_score_seconds(AuditBudgets& budgets, const ordered_json& receipt, const AuditInput& input, const Scoring& scoring) {
+  budgets.score_tokens = scored_targets(scoring);
+  if (!receipt.is_null() && receipt.at("score").at("tokens") == budgets.score_tokens) {
+    budgets.score_seconds = receipt.at("score").at("seconds");
+    budgets.score_ranks = receipt.at("machine").at("ranks");
+    return;
+  }
+  budgets.score_seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(budgets.score_tokens);
+}
+
+AuditReport run_tests(const Compute& compute, const AuditRequest& request, const Scoring& scoring, Machine& machine,
+                      const ordered_json& receipt) {
   AuditInput input;
   const std::span<const uint16_t> slice = slice_tokens(request, scoring);
   input.model = scoring.model();
@@ -107,7 +120,6 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
   input.stream.assign(slice.begin(), slice.end());
   input.text = scoring.held_out.tokens;
   input.context = {machine.executor.get(), &machine.queue.pool()};
-  const double seconds = make_evaluator(input.model, scoring.settings, input.context)->estimate(scored_targets(scoring));
   input.make_executor = [&](Queue& queue) { return make_executor(parse_backend(compute.backend), queue); };
   input.records_alone = [&](std::span<const uint16_t> stream) {
     return records_alone(compute, scoring, input.settings, stream, request.score.data);
@@ -115,9 +127,8 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
   input.budgets = {.artifact_bytes = scoring.source.file.bytes,
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
                    .train_seconds = train_seconds_beside(scoring.source.file.path),
-                   .calibration_seconds = counted_calibration_beside(scoring.source.file.path),
-                   .score_seconds = seconds,
-                   .score_tokens = scored_targets(scoring)};
+                   .calibration_seconds = counted_calibration_beside(scoring.source.file.path)};
+  add_score_seconds(input.budgets, receipt, input, scoring);
   const SharedTexts texts = shared_texts(scoring.source.file.path.parent_path(), scoring.text);
   input.texts = {texts.shared, texts.detail};
   input.probes = request.probes;
@@ -154,10 +165,11 @@ pipeline::Outcome do_audit(const pipeline::AuditRequest& request, const Compute&
   if (!receipt.is_null())
     reading_receipt(request.receipt, [&] { require_receipt_of(receipt, request.receipt, *scoring, request.score); });
   Machine machine(compute);
-  const AuditReport report = run_tests(compute, request, *scoring, machine);
+  const AuditReport report =
+      reading_receipt(request.receipt, [&] { return run_tests(compute, request, *scoring, machine, receipt); });
   tell_notes(scoring->held_out.notes, compute.quiet);
   if (!receipt.is_null()) {
-    add_tests(receipt, report, slice_of(request, *scoring));
+    add_tests(receipt, report, slice_of(request, *scoring), launch_facts(compute, 1));
     write_receipt(request.receipt, receipt);
   }
   return {report.legal() ? 0 : 1,

@@ -104,6 +104,21 @@ nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
           {"problems", find_problems(memory_free, error ? kLittleDisk : disk_free)}};
 }
 
+nlohmann::ordered_json launch_facts(const Compute& compute, int ranks) {
+  nlohmann::ordered_json out{{"backend", compute.backend}, {"ranks", ranks}, {"version", FAIRWAY_VERSION}};
+  if (compute.backend != "cuda") {
+    out["device"] = cpu_model();
+    out["isa"] = cpu::isa_name();
+    return out;
+  }
+  const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
+  const cuda::DeviceFacts facts = cuda::device_facts();
+  out["device"] = cuda::devices().empty() ? "" : cuda::devices()[0].name;
+  out["driver"] = version(facts.driver_version);
+  out["runtime"] = version(facts.runtime_version);
+  return out;
+}
+
 namespace {
 
 int run_doctor(const CommonFlags& flags) {

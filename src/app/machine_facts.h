@@ -4,9 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
+#include "stages/machine.h"
 
 namespace fairway::app {
 
 nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds);  // how long to measure the peak
+
+// Which backend of how many ranks did the work, on what: for receipts, and for the launch line of a submission.
+nlohmann::ordered_json launch_facts(const Compute& compute, int ranks);
 
 }  // namespace fairway::app

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* kSeal = "sha256";
-constexpr int kReceiptVersion = 2;  // 1 kept no sums
+constexpr int kReceiptVersion = 3;  // 1 kept no sums, 2 no machine, no shared documents and no beginnings of the records
 
 // Both places: the one relative to the receipt is looked at first, and stays true when all of it is moved.
 ordered_json place_json(const fs::path& path, const fs::path& folder) {
@@ -53,8 +53,21 @@ ordered_json data_json(const Scoring& scoring, const ScoreRequest& request, cons
   return out;
 }
 
+// Beginnings of the records: what a few windows, scored again from the artifact, must give.
+ordered_json beginnings_json(const ScoreLedger& ledger, int64_t context) {
+  ordered_json out = ordered_json::array();
+  for (const int64_t windows : {1, 4, 16, 64}) {
+    const int64_t targets = windows * context;
+    if (targets > ledger.targets()) break;
+    double nats = 0;
+    for (int64_t target = 1; target <= targets; ++target) nats += static_cast<double>(ledger.nll(target));
+    out.push_back({{"targets", targets}, {"nats", nats}, {"sha256", records_hash(ledger, targets)}});
+  }
+  return out;
+}
+
 ordered_json make_receipt(const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run,
-                          const FileIdentity& records, const fs::path& folder) {
+                          const FileIdentity& records, const fs::path& folder, const ordered_json& machine) {
   ordered_json tokenizer = file_json(scoring.held_out.tokenizer_file, folder);
   tokenizer["identity"] = scoring.held_out.tokenizer.identity();
   return {{"receipt", kReceiptVersion},
@@ -63,6 +76,7 @@ ordered_json make_receipt(const Scoring& scoring, const ScoreRequest& request, c
           {"data", data_json(scoring, request, folder)},
           {"tokenizer", tokenizer},
           {"program", {{"sha256", sha256_of_file("/proc/self/exe")}}},
+          {"machine", machine},
           {"recipe", recipe_hash(scoring.source.recipe)},
           {"settings", settings_json(request, scoring.settings)},
           {"legal", is_legal(scoring.settings)},
@@ -71,6 +85,7 @@ ordered_json make_receipt(const Scoring& scoring, const ScoreRequest& request, c
            {{"sha256", records_hash(run.ledger)},
             {"file", file_json(records, folder)},
             {"targets", run.score.tokens},
+            {"beginnings", beginnings_json(run.ledger, scoring.settings.score.context)},
             {"block", kScoreBlock},
             {"nats", run.blocks.nats},
             {"bytes", run.blocks.bytes}}}};
@@ -108,9 +123,10 @@ ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& set
   return out;
 }
 
-void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run) {
+void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run,
+                  const ordered_json& machine) {
   const FileIdentity records = write_score_records(folder / kRecordsName, run.ledger);
-  const ordered_json receipt = make_receipt(scoring, request, run, records, folder);
+  const ordered_json receipt = make_receipt(scoring, request, run, records, folder, machine);
   write_file_atomic(folder / "score.json", receipt.at("score").dump(2) + "\n");
   write_receipt(folder / "receipt.json", receipt);
 }
@@ -149,8 +165,22 @@ ordered_json tests_json(const AuditReport& report) {
   return tests;
 }
 
-void add_tests(ordered_json& receipt, const AuditReport& report, int64_t tokens) {
-  receipt["audit"] = {{"legal", report.legal()}, {"tokens", tokens}, {"tests", tests_json(report)}};
+void add_tests(ordered_json& receipt, const AuditReport& report, int64_t tokens, const ordered_json& machine) {
+  receipt["audit"] = {{"legal", report.legal()}, {"tokens", tokens}, {"machine", machine}, {"tests", tests_json(report)}};
+}
+
+ScoreRequest recorded_request(const ordered_json& receipt, const std::string& from, const std::string& data) {
+  const ordered_json& settings = receipt.at("settings");
+  ScoreRequest request{.from = from, .data = data};
+  request.mode = parse_mode(settings.at("mode"));
+  request.context = settings.at("context");
+  request.stride = settings.at("stride");
+  request.tokens = settings.at("tokens");
+  request.documents = settings.at("documents");
+  request.all_targets = settings.at("all_targets");
+  request.overrides = settings.at("set").get<std::vector<std::string>>();
+  if (settings.contains("recipe")) request.recipe = settings.at("recipe");
+  return request;
 }
 
 void write_receipt(const fs::path& path, ordered_json receipt) {

@@ -8,9 +8,9 @@
 
 namespace fairway::app {
 
-// Writes score.records, score.json and receipt.json into the folder.
+// Writes score.records, score.json and receipt.json into the folder; `machine`: launch_facts() of the ranks that scored.
 void write_scored(const std::filesystem::path& folder, const Scoring& scoring, const ScoreRequest& request,
-                  const ScoredRun& run);
+                  const ScoredRun& run, const nlohmann::ordered_json& machine);
 
 nlohmann::ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& settings);
 
@@ -20,7 +20,10 @@ std::vector<std::string> other_bytes(const nlohmann::ordered_json& receipt, cons
 // give; how many tokens is not compared.
 void require_receipt_of(const nlohmann::ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoreRequest& request);
-void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens);
+void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens,
+               const nlohmann::ordered_json& machine);
+// The request that a receipt's score was made by, for an artifact and data that lie here.
+ScoreRequest recorded_request(const nlohmann::ordered_json& receipt, const std::string& from, const std::string& data);
 nlohmann::ordered_json tests_json(const AuditReport& report);
 
 void write_receipt(const std::filesystem::path& path, nlohmann::ordered_json receipt);

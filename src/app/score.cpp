@@ -1,6 +1,7 @@
 // `fairway score`: bits per byte of an artifact, a run's weights or a weight file, in any mode.
 #include <fmt/core.h>
 
+#include "app/machine_facts.h"
 #include "app/receipt_file.h"
 #include "app/score_forecast.h"
 #include "app/scoring_flags.h"
@@ -120,7 +121,7 @@ pipeline::Outcome do_score(const ScoreRequest& request, const std::string& keep,
   const ScoredRun run = score_stream(*scoring, scoring->settings, scoring->stream, machine, compute.quiet, comm);
   if (!comm.root()) return {};
   tell_notes(scoring->held_out.notes, compute.quiet);
-  if (!keep.empty()) write_scored(keep, *scoring, request, run);
+  if (!keep.empty()) write_scored(keep, *scoring, request, run, launch_facts(compute, comm.size()));
   return {0, score_json(*scoring, scoring->settings, run), score_text(*scoring, scoring->settings, run.score)};
 }
 

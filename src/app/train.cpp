@@ -74,7 +74,9 @@ pipeline::Outcome do_train(const TrainRequest& request, const Compute& compute, 
   const int status = summary.interrupted ? pipeline::kInterrupted : 0;
   if (!comm.root()) return {status, {}, {}};
   ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
-  write_file_atomic(request.out / "machine.json", machine_facts(pool, 0.01).dump(2) + "\n");
+  nlohmann::ordered_json machine = machine_facts(pool, 0.01);
+  machine["launch"] = launch_facts(compute, comm.size());
+  write_file_atomic(request.out / "machine.json", machine.dump(2) + "\n");
   return {status, to_json(summary), to_text(summary, request.out.string())};
 }
 

@@ -85,21 +85,10 @@ class Verification {
   }
 
   ScoreRequest score_request() const {
-    const ordered_json& settings = receipt_.at("settings");
     const fs::path artifact = place_of(receipt_.at("artifact"), folder_);
     const bool run = receipt_.at("from") == "run";
-    ScoreRequest request;
-    request.from = !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string();
-    request.data = !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string();
-    request.mode = parse_mode(settings.at("mode"));
-    request.context = settings.at("context");
-    request.stride = settings.at("stride");
-    request.tokens = settings.at("tokens");
-    request.documents = settings.at("documents");
-    request.all_targets = settings.at("all_targets");
-    request.overrides = settings.at("set").get<std::vector<std::string>>();
-    if (settings.contains("recipe")) request.recipe = settings.at("recipe");
-    return request;
+    return recorded_request(receipt_, !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string(),
+                            !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string());
   }
 
   // What was scored, opened as for scoring: the same bytes, and the bytes that its targets stand for.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "audit/checks.h"
+#include "audit/leak_statistics.h"
 #include "audit/negative_controls.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
@@ -20,9 +21,9 @@ bool AuditReport::legal() const {
   return std::all_of(tests.begin(), tests.end(), [](const TestResult& test) { return test.held; });
 }
 
-std::string records_hash(const ScoreLedger& ledger) {
+std::string records_hash(const ScoreLedger& ledger, int64_t targets) {
   Sha256 hash;
-  for (int64_t target = 1; target <= ledger.targets(); ++target) {
+  for (int64_t target = 1; target <= targets; ++target) {
     const float nll = ledger.nll(target);
     const uint64_t digest = ledger.digest(target);
     const int32_t version = ledger.version(target);
@@ -111,6 +112,9 @@ class Audit {
         say(fmt::format("T2 {}/{}", i + 1, cuts.size()));
       }
     }
+    constexpr int64_t kLeakCuts = 48;
+    if (wrong)
+      *wrong += "; " + sentence_of(estimate_leak(runs_, truth_, input_.settings.score.context, kLeakCuts, input_.seed));
     std::string detail = fmt::format("{} changed streams at {} cuts", count, cuts.size());
     if (!wrong && input_.settings.score.mode.base == ScoreMode::ttt) wrong = liveness(detail);
     if (!wrong && input_.settings.score.mode.base == ScoreMode::lora_ttt && input_.settings.score.lora.phases > 0)
@@ -252,7 +256,11 @@ class Audit {
     };
     const bool calibrated = b.calibration_seconds > 0 && b.train_seconds >= 0;
     seconds(calibrated ? "training and calibration" : "training", b.train_seconds + (calibrated ? b.calibration_seconds : 0));
-    seconds(fmt::format("scoring {} tokens", b.score_tokens), b.score_seconds);
+    seconds(fmt::format("scoring {} tokens ({})", b.score_tokens,
+                        b.score_ranks == 0   ? "estimated"
+                        : b.score_ranks == 1 ? "measured"
+                                             : fmt::format("measured, {} ranks", b.score_ranks)),
+            b.score_seconds);
     note("T11", "within the budgets", held ? Finding{} : Finding{detail}, detail);
   }
 

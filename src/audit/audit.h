@@ -22,8 +22,9 @@ struct AuditBudgets {
   uint64_t artifact_bytes = 0, code_bytes = 0;  // both count (scoring spec §6.1)
   double train_seconds = -1;                    // unknown
   double calibration_seconds = 0;               // that count as training: of calibration on training data
-  double score_seconds = -1;                    // of so many tokens on this machine
+  double score_seconds = -1;                    // of so many tokens …
   int64_t score_tokens = 0;
+  int64_t score_ranks = 0;  // … as measured by so many ranks; 0: estimated from a few windows on this machine
 };
 inline constexpr uint64_t kMostArtifactBytes = 16'000'000;
 inline constexpr double kMostSeconds = 600;
@@ -63,6 +64,7 @@ AuditReport audit(const AuditInput& input, const AuditProgress& progress = {});
 ScoreSettings settings_for_slice(const ScoreSettings& settings, std::span<const uint16_t> slice, int64_t bos, bool on_device);
 
 // SHA-256 over every target's NLL, digest and state version: equal where two runs are equal bit for bit.
-std::string records_hash(const ScoreLedger& ledger);
+std::string records_hash(const ScoreLedger& ledger, int64_t targets);  // of the first so many
+inline std::string records_hash(const ScoreLedger& ledger) { return records_hash(ledger, ledger.targets()); }
 
 }  // namespace fairway
