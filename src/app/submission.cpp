@@ -5,6 +5,7 @@
 #include <ctime>
 #include <regex>
 
+#include "app/check_sample.h"
 #include "app/command.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct SubmissionFlags {
   std::vector<std::string> runs;
-  std::string out, check;
+  std::string out, check, data;
   submission::About about;
 };
 
@@ -74,8 +75,18 @@ void check_tokenizers(const std::vector<submission::RunFacts>& runs, std::vector
   }
 }
 
+// By the rules first; then, with shards at hand, by scoring windows of the artifacts.
+int check(const CommonFlags& common, const SubmissionFlags& flags) {
+  constexpr double kSampleSeconds = 20;  // for each seed
+  std::vector<std::string> problems = submission::check_folder(flags.check);
+  if (!problems.empty() || flags.data.empty()) return refuse(common, flags.check.c_str(), problems);
+  SampleCheck sample = check_samples(flags.check, flags.data, kSampleSeconds, common);
+  const std::string what = fmt::format("{}: {} targets scored again from its artifacts", flags.check, sample.targets);
+  return refuse(common, what.c_str(), sample.problems);
+}
+
 int run_submission(const CommonFlags& common, SubmissionFlags flags) {
-  if (!flags.check.empty()) return refuse(common, flags.check.c_str(), submission::check_folder(flags.check));
+  if (!flags.check.empty()) return check(common, flags);
   if (flags.runs.empty() || flags.out.empty()) throw InputError("submission: give RUN… and --out, or --check FOLDER");
   const std::pair<const char*, std::string*> told[] = {
       {"--name", &flags.about.name}, {"--author", &flags.about.author}, {"--github-id", &flags.about.github_id}};
@@ -118,6 +129,9 @@ void add_submission(CLI::App& program) {
   command->add_option("--against", flags->about.against, "runs or a published system (pr1855) to compare with");
   command->add_flag("--artifacts", flags->about.artifacts, "put the artifacts into the folder too");
   command->add_option("--check", flags->check, "check a finished folder by the challenge's rules instead");
+  command->add_option(
+      "--data", flags->data,
+      "with --check: folder with validation shards, on which windows of the folder's artifacts are scored again");
 }
 
 }  // namespace fairway::app

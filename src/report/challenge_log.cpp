@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -43,6 +45,26 @@ std::string codec_of(const json& pack) {
   return most;
 }
 
+// "mixed_quant: 44 int6, 22 int5", widest first; empty where all tensors have one width.
+std::string widths_of(const json& pack) {
+  std::map<int64_t, int64_t, std::greater<>> tensors;
+  for (const json& tensor : pack.value("tensors", json::array()))
+    if (tensor.is_object() && number_or_zero(tensor, "bits") > 0)
+      ++tensors[static_cast<int64_t>(number_or_zero(tensor, "bits"))];
+  if (tensors.size() < 2) return "";
+  std::string text;
+  for (const auto& [bits, count] : tensors) text += fmt::format("{} {} int{}", text.empty() ? "" : ",", count, bits);
+  return "mixed_quant:" + text + "\n";
+}
+
+std::string chunks_line(const ScoreRecipe& score, double targets) {
+  const auto chunk = static_cast<double>(score.ttt.chunk), stride = static_cast<double>(score.stride),
+             context = static_cast<double>(score.context);
+  return fmt::format("ttt_sliding:start chunks={:.0f} chunk_tokens={} total_windows={:.0f} stride={} ttt_lr={}\n",
+                     std::ceil(targets / chunk), score.ttt.chunk, 1 + std::ceil(std::max(0.0, targets - context) / stride),
+                     score.stride, score.ttt.lr);
+}
+
 std::string exact(const std::string& name, const json& score) {
   return fmt::format("{} val_loss:{:.8f} val_bpb:{:.8f}\n", name, number_or_zero(score, "val_loss"),
                      number_or_zero(score, "val_bpb"));
@@ -79,6 +101,7 @@ std::string closed_log(const fs::path& run) {
     log += fmt::format("gptq:rule:{} calibration:{} seconds:{:.1f}\n", name_of(recipe.quant.rule),
                        pack.value("calibration", std::string(name_of(recipe.quant.calibration))),
                        number_or_zero(pack["seconds"], "calibrate"));
+  log += widths_of(pack);
   if (number_or_zero(pack, "pruned") > 0)
     log += fmt::format("selective_prune: {:.0f} levels\n", number_or_zero(pack, "pruned"));
   log += fmt::format("Serialized model {}: {:.0f} bytes\n", form, number_or_zero(pack, "artifact_bytes"));
@@ -89,6 +112,7 @@ std::string closed_log(const fs::path& run) {
   if (score.empty()) return log;
   const std::string mode = score.value("mode", "plain");
   log += fmt::format("val_tokens: {:.0f}\n", number_or_zero(score, "tokens"));
+  if (mode == "ttt") log += chunks_line(recipe.score, number_or_zero(score, "tokens"));
   if (mode != "plain" || plain.empty()) log += exact(score_line_name(mode, bits), score);
   log += exact("final_int8_zlib_roundtrip_exact", score);  // the key of the oldest parsers, with the final score
   return log + fmt::format("total_eval_time:{:.3f}s\n", number_or_zero(score, "seconds"));

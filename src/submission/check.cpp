@@ -4,6 +4,7 @@
 
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -140,9 +141,31 @@ void Checker::check_readme() {
   }
 }
 
+// run.sh must start every seed as submission.json says that it was started.
+void Checker::check_launch() {
+  const json hardware = submission_.value("hardware", json::object());
+  const std::string backend = hardware.is_object() ? hardware.value("backend", json("")).dump() : "\"\"";
+  const double ranks = number(hardware, "ranks", "submission.json hardware");
+  std::istringstream script(text_of("run.sh"));
+  std::set<std::string> started;
+  for (std::string line; std::getline(script, line);) {
+    std::smatch seed;
+    if (!std::regex_search(line, seed, std::regex(" --seed ([0-9]+)( |$)"))) continue;
+    started.insert(seed[1]);
+    std::smatch launched;
+    const bool many = std::regex_search(line, launched, std::regex("^mpirun -n ([0-9]+) "));
+    if (differs(many ? std::stod(launched[1]) : 1, ranks, 0))
+      wrong("run.sh", fmt::format("does not start seed {} with {:.0f} ranks", seed[1].str(), ranks));
+    if (line.find(" --backend " + (backend.size() > 2 ? backend.substr(1, backend.size() - 2) : "?")) == std::string::npos)
+      wrong("run.sh", fmt::format("does not start seed {} on the backend {}", seed[1].str(), backend));
+  }
+  for (const std::string& seed : seeds_)
+    if (!started.contains(seed)) wrong("run.sh", "does not start seed " + seed);
+}
+
 std::vector<std::string> Checker::run() {
   submission_ = object_in("submission.json");
-  for (const char* file : {"requirements.txt", "run.sh", "recipe.toml"}) text_of(file);
+  for (const char* file : {"requirements.txt", "recipe.toml"}) text_of(file);
   check_identity();
   check_seed_list();
   if (!submission_.contains("seed_results") || !submission_["seed_results"].is_object()) {
@@ -153,6 +176,7 @@ std::vector<std::string> Checker::run() {
   check_bytes();
   check_compliance();
   check_readme();
+  check_launch();
   for (const std::string& seed : seeds_) {
     const json& told = submission_["seed_results"][seed];
     const json result = told.is_object() ? told : json::object();

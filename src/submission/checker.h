@@ -30,6 +30,7 @@ class Checker {
   void check_sums(const std::string& file, const nlohmann::json& receipt, const nlohmann::json& result);
   void check_audit(const std::string& file, const nlohmann::json& receipt);
   void check_readme();
+  void check_launch();
   void check_artifact(const std::string& seed, const nlohmann::json& result);
 
   const std::filesystem::path folder_;

@@ -79,8 +79,11 @@ std::string readme_text(std::span<const RunFacts> runs, const About& about, cons
       "held for every seed; for seed {}:\n\n{}",
       submission["artifact_bytes_max"].dump(), submission["bytes_code"].dump(), submission["bytes_total"].dump(), first.seed(),
       audit_table(first));
-  text +=
-      "\n## Run\n\n```\nsh run.sh SHARDS    # folder with fineweb_train_*.bin, fineweb_val_*.bin and tokenizer.model\n```\n";
+  text += fmt::format(
+      "\n## Run\n\nTrained, packed and scored by {} {} of backend {}{}.\n", first.ranks,
+      first.ranks == 1 ? "process" : "processes", first.backend,
+      submission["hardware"].contains("device") ? " on " + submission["hardware"]["device"].get<std::string>() : "");
+  text += "\n```\nsh run.sh SHARDS    # folder with fineweb_train_*.bin, fineweb_val_*.bin and tokenizer.model\n```\n";
   return text + fmt::format(
                     "\n## Credits\n\n{} (@{}), made with Fairway. The published systems whose parts the recipe names are "
                     "their authors'.\n",

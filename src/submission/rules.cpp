@@ -62,6 +62,10 @@ void check_same_system(std::span<const RunFacts> runs, Sentences& out) {
     if (mine != theirs)
       out.push_back(fmt::format("{} and {} have different recipes: {}", first.folder.string(), run.folder.string(),
                                 first_difference(first.recipe, run.recipe)));
+    if (run.backend != first.backend || run.ranks != first.ranks)
+      out.push_back(fmt::format("{} was trained by {} ranks on {}, {} by {} on {}; one run.sh starts all of them",
+                                run.folder.string(), run.ranks, run.backend, first.folder.string(), first.ranks,
+                                first.backend));
     if (text_at(run.score, {"mode"}) != text_at(first.score, {"mode"}))
       out.push_back(fmt::format("{} was scored in mode {}, {} in mode {}", run.folder.string(), text_at(run.score, {"mode"}),
                                 first.folder.string(), text_at(first.score, {"mode"})));
@@ -69,6 +73,12 @@ void check_same_system(std::span<const RunFacts> runs, Sentences& out) {
       out.push_back(
           fmt::format("{} was scored on different validation data from {}", run.folder.string(), first.folder.string()));
   }
+}
+
+void check_launch(const RunFacts& run, Sentences& out) {
+  if (run.backend.empty() || run.ranks < 1)
+    out.push_back(fmt::format("{}: does not tell the backend and the ranks of its training; train again with this program",
+                              (run.folder / "machine.json").string()));
 }
 
 void check_budgets(const RunFacts& run, const Code& code, Sentences& out) {
@@ -167,6 +177,7 @@ Sentences broken_rules(std::span<const RunFacts> runs, const Code& code) {
   if (runs.empty()) return out;
   check_same_system(runs, out);
   for (const RunFacts& run : runs) {
+    check_launch(run, out);
     check_budgets(run, code, out);
     check_receipt(run, code, out);
     check_log(run, code, out);

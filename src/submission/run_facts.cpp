@@ -66,6 +66,10 @@ RunFacts read_run_facts(const fs::path& folder) {
   facts.records = read_score_records(records);
   if (fs::exists(folder / "score_plain.json")) facts.plain = read_object(folder / "score_plain.json");
   if (fs::exists(folder / "machine.json")) facts.machine = read_object(folder / "machine.json");
+  if (const auto launch = facts.machine.find("launch"); launch != facts.machine.end() && launch->is_object()) {
+    facts.backend = launch->value("backend", "");
+    facts.ranks = launch->value("ranks", int64_t{0});
+  }
   facts.artifact_bytes = fs::file_size(artifact);
   facts.artifact_sha256 = sha256_of_file(artifact);
   facts.log = closed_log(folder);

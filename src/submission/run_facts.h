@@ -23,6 +23,10 @@ struct RunFacts {
   std::string artifact_sha256;
   std::string log;  // train.log with its closing lines
 
+  // How training was started: its backend and how many ranks; empty and 0 where machine.json does not tell.
+  std::string backend;
+  int64_t ranks = 0;
+
   int64_t seed() const { return recipe.train.seed; }
   double number(const char* key) const { return score.at(key).get<double>(); }  // of the score
 };

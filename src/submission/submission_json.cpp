@@ -109,10 +109,13 @@ ordered_json submission_json(std::span<const RunFacts> runs, const About& about,
                    {"calibration", name_of(first.recipe.quant.calibration)},
                    {"versions", {{"fairway", sources.version}, {"program_sha256", first.receipt["program"]["sha256"]}}},
                    {"compliance", compliance(runs)}};
-  if (first.machine.is_object())
-    out["hardware"] = {{"cpu", first.machine.value("cpu", "")},
-                       {"threads", first.machine.value("threads", 0)},
-                       {"cuda", has_device(first.machine)}};
+  out["hardware"] = {{"backend", first.backend}, {"ranks", first.ranks}};
+  if (first.machine.is_object()) {
+    out["hardware"]["cpu"] = first.machine.value("cpu", "");
+    out["hardware"]["threads"] = first.machine.value("threads", 0);
+    out["hardware"]["cuda"] = has_device(first.machine);
+    if (const std::string device = first.machine.value("device", ""); !device.empty()) out["hardware"]["device"] = device;
+  }
   if (!about.against.empty()) add_comparison(runs, about, out);
   return out;
 }

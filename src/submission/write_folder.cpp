@@ -17,13 +17,21 @@ using nlohmann::ordered_json;
 constexpr const char* kRequirements =
     "# Debian 12 packages\ng++\ncmake\nninja-build\npkg-config\nlibfmt-dev\nnlohmann-json3-dev\nlibtomlplusplus-dev\n"
     "libssl-dev\nlibopenmpi-dev\nopenmpi-bin\nlibbrotli-dev\nliblzma-dev\n7zip\n";
+constexpr const char* kCudaRequirements =
+    "# for the GPU: the CUDA 13 toolkit with cuBLASLt, cuDNN 9 with its frontend headers, and NCCL\n";
+
+// How a program is started as the runs were.
+std::string launch_line(const RunFacts& run, const std::string& program) {
+  return (run.ranks > 1 ? fmt::format("mpirun -n {} ", run.ranks) : "") + program;
+}
 
 // Each seed with the budget that its artifact was packed for: the sources do not know their own bytes.
 std::string run_script(std::span<const RunFacts> runs, const std::string& unpack) {
   std::string text = "#!/bin/sh\n# sh run.sh SHARDS: builds the sources and repeats every seed in runs/.\nset -eu\n" + unpack +
                      "\ncmake -S source -B source/build -G Ninja -DCMAKE_BUILD_TYPE=Release\ncmake --build source/build\n";
   for (const RunFacts& run : runs) {
-    text += fmt::format("source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed{0} --seed {0}", run.seed());
+    text += fmt::format("{1} recipe.toml --data \"$1\" --out runs/seed{0} --seed {0} --backend {2}", run.seed(),
+                        launch_line(run, "source/build/bin/fairway-record"), run.backend);
     if (const uint64_t budget = run.pack.value("budget", uint64_t{0}); budget > 0) text += fmt::format(" --budget {}", budget);
     text += run.pack.value("as_published", false) ? " --as-published\n" : "\n";
   }
@@ -36,7 +44,8 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
   write_file_atomic(folder / "submission.json", submission.dump(2) + "\n");
   write_file_atomic(folder / "recipe.toml", to_toml(runs.front().recipe));
   write_file_atomic(folder / "source.7z", sources.bundle);
-  write_file_atomic(folder / "requirements.txt", kRequirements);
+  write_file_atomic(folder / "requirements.txt",
+                    std::string(kRequirements) + (runs.front().backend == "cuda" ? kCudaRequirements : ""));
   write_file_atomic(folder / "run.sh", run_script(runs, sources.unpack));
   for (const RunFacts& run : runs) {
     write_file_atomic(folder / fmt::format("train_seed{}.log", run.seed()), run.log);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/world.h"
+#include "base/sha256.h"
 
 namespace {
 
@@ -141,11 +142,41 @@ class ThreeRuns : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   }
+  void expect_checked_by_scoring() const;
   std::string seed(int number) const { return (scratch_ / "seeds" / ("seed" + std::to_string(number))).string(); }
 
   ScratchFolder scratch_;
   json seeds_;
 };
+
+// With artifacts in the folder the check scores windows of them.
+void ThreeRuns::expect_checked_by_scoring() const {
+  Args args = submit({(scratch_ / "seeds").string()}, "shipped");
+  args.emplace_back("--artifacts");
+  ASSERT_EQ(run_program(args).status, 0);
+  const Path record = scratch_ / "shipped", receipt = record / "receipt_seed2.json";
+  const Args check{"submission", "--check", record.string(), "--data", (scratch_ / "data").string()};
+  const Outcome held = run_program(check);
+  EXPECT_EQ(held.status, 0) << held.text();
+  EXPECT_THAT(held.out, HasSubstr("targets scored again from its artifacts"));
+  const json told = json::parse(contents(receipt));
+  EXPECT_EQ(told["machine"]["backend"], "cpu");
+  EXPECT_EQ(told["machine"]["ranks"], 1);
+  EXPECT_FALSE(told["machine"]["device"].get<std::string>().empty());
+  EXPECT_THAT(told["audit"]["tests"][10]["detail"].get<std::string>(), HasSubstr("tokens (measured)"));
+  // Numbers that only the artifact can contradict.
+  nlohmann::ordered_json forged = nlohmann::ordered_json::parse(contents(receipt));
+  for (auto& beginning : forged["records"]["beginnings"]) beginning["sha256"] = std::string(64, '0');
+  forged.erase("sha256");
+  forged["sha256"] = fairway::sha256_hex(forged.dump());
+  put_file(receipt, forged.dump(2) + "\n");
+  EXPECT_EQ(run_program({"submission", "--check", record.string()}).status, 0);
+  const Outcome found = run_program(check);
+  EXPECT_EQ(found.status, 1) << found.text();
+  EXPECT_THAT(found.err, HasSubstr("model_seed2.fwy: its first"));
+  fs::remove(record / "model_seed1.fwy");
+  EXPECT_THAT(run_program(check).err, HasSubstr("model_seed1.fwy: is missing"));
+}
 
 TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
   EXPECT_EQ(seeds_["runs"].size(), 3U);
@@ -174,6 +205,7 @@ TEST_F(ThreeRuns, HaveStatisticsAndMakeASubmission) {
   const Outcome broken = run_program({"submission", "--check", record.string()});
   EXPECT_EQ(broken.status, 1) << broken.text();
   EXPECT_THAT(broken.err, HasSubstr("train_seed2.log: scoring took"));
+  expect_checked_by_scoring();
 }
 
 TEST(ScoreSeconds, ARunThatCannotScoreInTimeIsRefusedBeforeItTrains) {

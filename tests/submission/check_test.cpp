@@ -194,6 +194,21 @@ TEST_F(Check, TheTableOfTheReadme) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("README.md: its table lacks seed 3")));
 }
 
+TEST_F(Check, TheScriptStartsTheRunsAsTheyWere) {
+  const std::string script = get(out_ / "run.sh");
+  EXPECT_THAT(script, HasSubstr("\nmpirun -n 8 source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed2 "
+                                "--seed 2 --backend cuda"));
+  EXPECT_THAT(get(out_ / "requirements.txt"), HasSubstr("CUDA"));
+  replace("run.sh", "mpirun -n 8 source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed2",
+          "source/build/bin/fairway-record recipe.toml --data \"$1\" --out runs/seed2");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("run.sh: does not start seed 2 with 8 ranks")));
+  put(out_ / "run.sh", script);
+  replace("run.sh", "--seed 3 --backend cuda", "--seed 3 --backend cpu");
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("does not start seed 3 on the backend \"cuda\"")));
+  put(out_ / "run.sh", script.substr(0, script.find("mpirun")));
+  EXPECT_THAT(problems(), testing::SizeIs(3));
+}
+
 TEST_F(Check, TextsThatAreApart) {
   edit("receipt_seed1.json", [](ordered_json& r) { r["data"]["shared_documents"] = 1; });
   edit("receipt_seed2.json", [](ordered_json& r) { r["data"].erase("shared_documents"); });

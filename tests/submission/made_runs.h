@@ -89,6 +89,7 @@ class MadeRuns : public testing::Test {
                                        {"calibration", "self"},
                                        {"seconds", {{"calibrate", 0.5}, {"quantize and pack", 0.5}}}}
                               .dump());
+    put(at / "machine.json", ordered_json{{"cpu", "a cpu"}, {"launch", {{"backend", "cuda"}, {"ranks", 8}}}}.dump());
     const BlockSums sums{{kTargets * nll_of(seed)}, {kBytes}};
     const ordered_json score = score_of(seed);
     put(at / "score.json", score.dump());

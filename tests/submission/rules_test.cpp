@@ -180,6 +180,15 @@ TEST_F(Rules, TextsThatAreApart) {
   EXPECT_THAT(broken(), ElementsAre(HasSubstr("must be known and 0; it is 3"), HasSubstr("it is not known")));
 }
 
+TEST_F(Rules, OneLaunchForAll) {
+  change(run(2) / "machine.json", [](ordered_json& machine) { machine["launch"]["ranks"] = 4; });
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("was trained by 4 ranks on cuda")));
+  change(run(2) / "machine.json", [](ordered_json& machine) { machine["launch"] = {{"backend", "cpu"}, {"ranks", 8}}; });
+  EXPECT_THAT(broken(), ElementsAre(HasSubstr("was trained by 8 ranks on cpu")));
+  fs::remove(run(2) / "machine.json");
+  EXPECT_THAT(broken(), Contains(HasSubstr("does not tell the backend and the ranks")));
+}
+
 TEST_F(Rules, EveryFileMustBeThere) {
   for (const char* file : {"recipe.toml", "timing.jsonl", "metrics.jsonl", "train.log", "model.fwy", "pack.json", "score.json",
                            "receipt.json", "score.records"}) {
