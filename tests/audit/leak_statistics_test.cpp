@@ -9,7 +9,7 @@ namespace fairway::score_test {
 namespace {
 
 LeakEstimate estimate(ScoreMode mode, int64_t cuts, const std::function<void(ScoreSettings&)>& change = {}) {
-  Slice slice(mode);
+  Slice slice({mode});
   if (change) change(slice.input.settings);
   AuditRuns runs(slice.input);
   const ScoreLedger truth = runs.run(slice.input.stream);

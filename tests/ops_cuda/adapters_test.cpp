@@ -22,7 +22,7 @@ Recipe small_best() {
   recipe.model.loop = {.start = 1, .end = 2, .count = 1, .at_fraction = 0};
   recipe.model.lanes.start = 4;
   recipe.model.vocab = 1024;
-  recipe.score.mode = ScoreMode::lora_ttt;
+  recipe.score.mode = {ScoreMode::lora_ttt};
   recipe.score.context = 256;
   recipe.score.lora.rank = 80;
   recipe.score.lora.lr = 1e-3;
