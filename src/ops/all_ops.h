@@ -28,6 +28,7 @@
 #include "ops/muon_apply.h"
 #include "ops/muon_momentum.h"
 #include "ops/newton_schulz.h"
+#include "ops/offset_fit.h"
 #include "ops/pick_rows.h"
 #include "ops/project_residual.h"
 #include "ops/projected_embed.h"

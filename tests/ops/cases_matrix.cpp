@@ -171,6 +171,31 @@ std::vector<OpCase<DistributionDigest>> cases(const DistributionDigest&) {
   return list;
 }
 
+namespace {
+
+OpCase<OffsetFit> offset_case(const OffsetFit& op, int64_t groups, int64_t rows, int64_t vocab, int64_t width) {
+  const Slot state = uniform({groups, width}, -0.1, 0.1);
+  const auto wanted = [&](const Slot& slot) { return op.steps > 0 ? slot : absent(); };
+  return {op,
+          {uniform({vocab, width}), state, state, uniform({groups, width}, 0.001, 0.1),
+           wanted(uniform({groups * rows, vocab}, -9, 9)), wanted(indices(groups * rows, vocab, -vocab / 3)),
+           wanted(indices(1, 7))}};
+}
+
+}  // namespace
+
+std::vector<OpCase<OffsetFit>> cases(const OffsetFit&) {
+  std::vector<OpCase<OffsetFit>> list;
+  for (const int64_t rows : {1, 5, 40})
+    for (const int64_t vocab : {7, 38, 257})
+      for (const int64_t width : {1, 16, 33})
+        list.push_back(offset_case({.cap = 12, .learning_rate = 0.02, .weight_decay = 0.1, .steps = 3}, 3, rows, vocab, width));
+  list.push_back(offset_case({.cap = 50, .steps = 1}, 1, 17, 64, 8));   // e^z needs its cap taken away
+  list.push_back(offset_case({.cap = 30, .steps = 2}, 2, 4200, 6, 4));  // more rows to a part than a device takes at once
+  list.push_back(offset_case({.steps = 0}, 4, 0, 61, 16));
+  return list;
+}
+
 std::vector<OpCase<Mlp>> cases(const Mlp&) {
   std::vector<OpCase<Mlp>> list;
   for (const Product& p : product_sweep()) {

@@ -123,6 +123,10 @@ TEST(CpuVsRefLarge, Documents) {
   check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), absent(), absent()}});
   check_large<DistributionDigest>(
       {{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), hints(kRows, 1031), uniform({kRows}, 0, 3)}});
+  const Slot offsets = uniform({4, 96}, -0.1, 0.1);
+  check_large<OffsetFit>({{.steps = 3},
+                          {uniform({1030, 96}), offsets, offsets, uniform({4, 96}, 0.001, 0.1), uniform({1200, 1030}, -9, 9),
+                           indices(1200, 1030, -400), indices(1, 9)}});
 }
 
 TEST(CpuVsRefLarge, Updates) {

@@ -22,7 +22,9 @@ struct Slot {  // one input
 
 inline Slot uniform(Shape shape, double low = -1, double high = 1) { return {Content::uniform, shape, low, high}; }
 inline Slot uniform_f64(Shape shape, double low, double high) { return {Content::uniform, shape, low, high, true}; }
-inline Slot indices(int64_t rows, int64_t limit) { return {Content::index, {rows}, 0, static_cast<double>(limit)}; }
+inline Slot indices(int64_t rows, int64_t limit, int64_t lowest = 0) {
+  return {Content::index, {rows}, static_cast<double>(lowest), static_cast<double>(limit)};
+}
 // About a fourth are negative, for none.
 inline Slot hints(int64_t rows, int64_t vocab) {
   return {Content::index, {rows}, -static_cast<double>(vocab) / 3, static_cast<double>(vocab)};

@@ -6,6 +6,7 @@
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/head_fused.h"
 #include "ops/cuda/scaled_weights.h"
+#include "ops/cuda/softcap.cuh"
 
 namespace fairway::cuda {
 namespace {
@@ -14,21 +15,6 @@ struct Head {
   int64_t rows, vocab;
   float cap;
 };
-
-// In bf16 the inputs carry eight bits, and the fast exponential is far more exact than that.
-template <class T>
-__device__ float soft_cap(float logit, float cap) {
-  if constexpr (sizeof(T) == 2) {
-    return cap * (1.0f - 2.0f / (__expf(2.0f * logit / cap) + 1.0f));
-  } else {
-    return cap * tanhf(logit / cap);
-  }
-}
-
-template <class T>
-__device__ float exponential(float x) {
-  return sizeof(T) == 2 ? __expf(x) : expf(x);
-}
 
 template <class T, int V>
 __global__ void head_forward(Head h, T* logits, const int32_t* targets, Sink<float> lse, Sink<float> nll) {
