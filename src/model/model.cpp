@@ -45,19 +45,19 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   tape.scope("head");
   const Var final_norm = tape.one(RmsNorm{}, {x});
   tape.observe(point_name(InputPoint::head_in, 0), final_norm);
-  if (inputs.raw_head) {
-    const Var logits =
-        tape.one(ProjectResidual{}, {{}, final_norm, c.param(ParamId::embed_token), tape.input("ones", inputs.raw_head)});
-    tape.keep(logits);
-    return {.loss = {}, .nll = {}, .logits = logits, .lse = {}};
-  }
-  const auto head =
-      tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
-                {final_norm, c.param(ParamId::embed_token), c.targets, c.adapted({}, final_norm, {}, AdapterSite::head)});
+  const Var table = c.param(ParamId::embed_token);
+  if (inputs.headless) return {.hidden = final_norm, .table = table};
+  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
+                              {final_norm, table, c.targets, c.adapted({}, final_norm, {}, AdapterSite::head)});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);
   tape.keep(head.out.nll);
-  return {.loss = head.out.loss, .nll = head.out.nll, .logits = head.saved.logits, .lse = head.saved.lse};
+  return {.loss = head.out.loss,
+          .nll = head.out.nll,
+          .logits = head.saved.logits,
+          .lse = head.saved.lse,
+          .hidden = final_norm,
+          .table = table};
 }
 
 Shape rope_shape(const Recipe& recipe, int64_t positions) { return {positions, recipe.model.rope.dims}; }

@@ -35,21 +35,23 @@ struct ModelInputs {
   Tensor tokens;           // i32 (M)
   Tensor targets;          // i32 (M), or (N) with head_rows
   Tensor head_rows;        // i32 (N), optional: rows that the head, and what only they need, runs on
-  Tensor raw_head;         // (V) ones, optional: the head ends at ℓ = x·tableᵀ, without softcap and loss
   Tensor segment_start;    // i32 (M), only where documents are packed
   Tensor rope;             // (T, R)
   Tensor loss_gradient;    // (1); absent: forward only
   int64_t row_length = 0;  // T
+  bool headless = false;   // the model ends before its head, at ModelOutputs::hidden
   const AdapterInputs* adapters = nullptr;
   const DecodeInputs* decode = nullptr;  // present: M = B, T = 1, and rope holds the row of the position alone
 };
 
 // The numbers a caller wants to find again in the program's values.
 struct ModelOutputs {
-  Var loss;    // (1)
-  Var nll;     // (M)
-  Var logits;  // (M, V) after the softcap; before it with raw_head
-  Var lse;     // (M)
+  Var loss{};    // (1)
+  Var nll{};     // (M)
+  Var logits{};  // (M, V) after the softcap
+  Var lse{};     // (M)
+  Var hidden{};  // (M, D) normed: what the head reads
+  Var table{};   // (V, D) of the head
 };
 
 // Observe points, in execution order: "layer<i>.attn_in", ".q", ".k" (as multiplied), ".attn_out", ".mlp_in", ".mlp_hidden",

@@ -23,6 +23,7 @@ struct SlotRecipe {
   double lr = 0.003;
   int64_t positions = 1984;
   bool carried = false;
+  int64_t lane = 1024;
   bool same_document = false;
 
   template <class Self, class Fields>
@@ -31,7 +32,9 @@ struct SlotRecipe {
     fields.key("lr", self.lr, Between{0, 10}, "learning rate of the offset"_help);
     fields.key("positions", self.positions, Between{1, 1 << 20},
                "adapts on at most this many positions before the scored ones"_help);
-    fields.key("carried", self.carried, "one offset runs along the stream and learns from each segment after its score"_help);
+    fields.key("carried", self.carried,
+               "an offset runs along a lane of windows and learns from each segment after its score"_help);
+    fields.key("lane", self.lane, Between{1, 1 << 20}, "windows of a lane, behind which a carried offset begins anew"_help);
     fields.key("same_document", self.same_document, "adapts on positions of the scored segment's document only"_help);
   }
   bool operator==(const SlotRecipe&) const = default;

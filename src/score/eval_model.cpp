@@ -1,7 +1,5 @@
 #include "score/eval_model.h"
 
-#include <algorithm>
-
 #include "autograd/tape.h"
 
 namespace fairway {
@@ -10,7 +8,7 @@ namespace {
 size_t io_bytes(const Recipe& recipe, int64_t tokens, int64_t row_length, const EvalOptions& options) {
   const auto count = [](int64_t n) { return align_up(static_cast<size_t>(n) * 4); };
   return 3 * count(tokens) + 4 * count(options.head_rows > 0 ? options.head_rows : tokens) +
-         count(row_length * recipe.model.rope.dims) + count(recipe.model.vocab);
+         count(row_length * recipe.model.rope.dims);
 }
 
 }  // namespace
@@ -48,14 +46,11 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   inputs_.tokens = io_.make("tokens", indices);
   if (options.segments) inputs_.segment_start = io_.make("segment_start", indices);
   if (options.head_rows > 0) inputs_.head_rows = io_.make("head_rows", head);
-  if (!options.raw_head) inputs_.targets = io_.make("targets", head);
+  if (!options.head) inputs_.targets = io_.make("targets", head);
   inputs_.rope = io_.make("rope", {rope_shape(recipe, row_length), DType::f32});
   inputs_.row_length = row_length;
   fill_rope(recipe, inputs_.rope);
-  if (options.raw_head) {
-    inputs_.raw_head = io_.make("ones", {{recipe.model.vocab}, DType::f32});
-    std::fill_n(inputs_.raw_head.as<float>(), recipe.model.vocab, 1.0f);
-  }
+  inputs_.headless = static_cast<bool>(options.head);
   const bool tilted = options.rows == EvalRows::records && options.damping;
   if (tilted) {
     hints_ = io_.make("hints", head);
@@ -63,6 +58,7 @@ EvalModel::EvalModel(const Recipe& recipe, int64_t rows, int64_t row_length, Mod
   }
   Tape tape;
   outputs_ = build_model(tape, recipe, *params_, inputs_, stage);
+  if (options.head) outputs_ = options.head(tape, outputs_.hidden, outputs_.table);
   if (options.rows == EvalRows::records)
     digest_ = tape.one(DistributionDigest{.cap = recipe.model.softcap, .damping = options.damping.value_or(0)},
                        {outputs_.logits, outputs_.lse, tilted ? tape.input("hints", hints_) : Var{},

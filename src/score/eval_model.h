@@ -23,7 +23,9 @@ enum class EvalRows : uint8_t {
 struct EvalOptions {
   int64_t head_rows = 0;  // N: the head runs on so many rows of the batch, named in head_rows(); 0: on all of them
   bool segments = false;  // attention begins at segment_start()
-  bool raw_head = false;  // logits() are those before the softcap; there is no nll
+  // A head of the caller's in place of the model's: nll, logits and lse of rows of its own from the normed hidden state (N, D)
+  // and the table. It has targets of its own.
+  std::function<ModelOutputs(Tape& tape, Var hidden, Var table)> head{};
   EvalRows rows = EvalRows::distributions;
   std::optional<double> damping;  // records are of rows tilted by hints(), this the tilt's damping
 };

@@ -3,8 +3,8 @@
 // positions before each window's scored ones, which are scored positions of the windows before it.
 #include <algorithm>
 
-#include "score/evaluator.h"
-#include "score/offset_evaluator.h"
+#include "score/slot_head.h"
+#include "score/windowed.h"
 
 namespace fairway {
 namespace {
@@ -12,41 +12,40 @@ namespace {
 constexpr int64_t kPublishedWindows = 32;
 constexpr int64_t kMostLogits = int64_t{1} << 29;  // 2 GiB of them at a time
 
+FitRule shared_rule(const ScoreSettings& settings) {
+  const bool context_only = settings.control == NegativeControl::slot_shared_context;
+  return [context_only](std::span<const uint16_t>, const ScoreWindow& window) {
+    return FitRange{0, window.position() + (context_only ? 0 : window.count())};
+  };
+}
+
 WindowShape shared_shape(const ScoreSettings& settings, const ScoredModel& model, const ScoreContext& context) {
   WindowShape shape = window_shape(settings, context);
-  shape.raw = true;
-  shape.rows = EvalRows::distributions;
   shape.before = shape.context;
   const int64_t fits = std::max<int64_t>(1, kMostLogits / (shape.context * model.recipe.model.vocab));
   shape.batch = std::min(settings.score.windows > 0 ? settings.score.windows : kPublishedWindows, fits);
+  shape.head = slot_heads(model, settings.score.slot, {.fitted = shared_rule(settings), .shared = true},
+                          std::make_shared<SlotState>(1, model.recipe.model.dim));
   return shape;
 }
 
-class SharedSlotEvaluator final : public OffsetEvaluator {
+class SharedSlotEvaluator final : public WindowedEvaluator {
  public:
   SharedSlotEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
-      : OffsetEvaluator(scored_model, score_settings, score_context,
-                        shared_shape(score_settings, scored_model, score_context)) {}
+      : WindowedEvaluator(scored_model, score_settings, score_context,
+                          shared_shape(score_settings, scored_model, score_context)),
+        rule_(shared_rule(score_settings)) {}
 
  private:
   void finish_batch(ScoreLedger& ledger, const WindowBatch& batch) override {
-    const WindowRunner& runner = *batch.runner;
-    const std::span<const ScoreWindow> windows = batch.windows;
-    const bool context_only = settings().control == NegativeControl::slot_shared_context;
-    offset().reset();
-    std::vector<SlotRow> rows;
-    const int64_t first = windows.front().start + 1;
+    const int64_t first = batch.windows.front().start + 1;
     int64_t last = first;
-    for (size_t i = 0; i < windows.size(); ++i) {
-      const int64_t end = context_only ? windows[i].first : windows[i].end;
-      const ScoredTokens tokens = ledger.unsafe_for_negative_control(windows[i].start + 1, end);
-      add_rows(rows, tokens, static_cast<int64_t>(i), windows[i], runner);
-      last = std::max(last, end);
-    }
-    fit(rows);
+    for (const ScoreWindow& window : batch.windows) last = std::max(last, window.start + rule_(ledger.stream(), window).to + 1);
     ledger.updated(ledger.unsafe_for_negative_control(first, last), UpdateScope::stream);
-    for (size_t i = 0; i < windows.size(); ++i) score_shifted(ledger, static_cast<int64_t>(i), windows[i], runner);
+    WindowedEvaluator::finish_batch(ledger, batch);
   }
+
+  FitRule rule_;
 };
 
 }  // namespace

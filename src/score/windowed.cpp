@@ -80,14 +80,14 @@ WindowRunner& WindowedEvaluator::runner_for(bool whole, int64_t windows, EvalRow
   if (whole) {
     shape.scored = shape.context;
     shape.before = 0;
-    shape.raw = false;
+    shape.head = {};
   }
   runner = std::make_unique<WindowRunner>(model_, params_, shape, context_);
   return *runner;
 }
 
 // Whole distributions also where the ledger keeps one of them.
-EvalRows WindowedEvaluator::rows_for(ScoreLedger& ledger, std::span<const ScoreWindow> windows) const {
+EvalRows WindowedEvaluator::rows_for(const ScoreLedger& ledger, std::span<const ScoreWindow> windows) const {
   for (const ScoreWindow& window : windows) {
     const auto captured = ledger.captures().lower_bound(window.first);
     if (captured != ledger.captures().end() && captured->first < window.end) return EvalRows::distributions;
@@ -129,12 +129,11 @@ void WindowedEvaluator::run_share(ScoreLedger& ledger, int64_t rank, int64_t ran
   score_windows(ledger, share.begin, share.end, progress);
 }
 
-WindowBatch& WindowedEvaluator::ask(ScoreLedger& ledger, std::span<const ScoreWindow> windows) {
+WindowBatch& WindowedEvaluator::ask(EvalRows rows, std::span<const uint16_t> stream, std::span<const ScoreWindow> windows) {
   WindowBatch& batch = batches_[asked_++ % batches_.size()];
   batch.windows.assign(windows.begin(), windows.end());
-  batch.runner =
-      &runner_for(batch.first() && first_is_whole(), static_cast<int64_t>(windows.size()), rows_for(ledger, windows));
-  const double seconds = seconds_of([&] { batch.runner->run(ledger.stream(), hints_, windows, batch.records); });
+  batch.runner = &runner_for(batch.first() && first_is_whole(), static_cast<int64_t>(windows.size()), rows);
+  const double seconds = seconds_of([&] { batch.runner->run(stream, hints_, windows, batch.records); });
   count_forward({batch.runner->batch() * shape_.context, seconds});
   return batch;
 }
@@ -144,7 +143,7 @@ void WindowedEvaluator::await(WindowBatch& batch) {
 }
 
 WindowBatch& WindowedEvaluator::forward(ScoreLedger& ledger, std::span<const ScoreWindow> windows) {
-  WindowBatch& batch = ask(ledger, windows);
+  WindowBatch& batch = ask(rows_for(ledger, windows), ledger.stream(), windows);
   await(batch);
   return batch;
 }
@@ -164,7 +163,7 @@ void WindowedEvaluator::score_windows(ScoreLedger& ledger, int64_t begin, int64_
     const int64_t count = k == 0 && first_is_whole() ? 1 : std::min(batch(), end - k);
     windows.clear();
     for (int64_t i = 0; i < count; ++i) windows.push_back(plan.at(k + i));
-    WindowBatch& next = ask(ledger, windows);
+    WindowBatch& next = ask(rows_for(ledger, windows), ledger.stream(), windows);
     if (running != nullptr) settle(ledger, *running, progress);
     running = &next;
     if (next.runner->tells_distributions()) {  // they stay where the next run would write

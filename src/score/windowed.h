@@ -48,6 +48,10 @@ class WindowedEvaluator : public Evaluator {
   void score_together(ScoreLedger& ledger, int64_t begin, int64_t end, const ScoreProgress& progress);
   // The model on windows, at most batch(); the stream's first comes alone. The answer holds until the next call but one.
   WindowBatch& forward(ScoreLedger& ledger, std::span<const ScoreWindow> windows);
+  // The two halves of it: asks without waiting, and waits.
+  WindowBatch& ask(EvalRows rows, std::span<const uint16_t> stream, std::span<const ScoreWindow> windows);
+  void await(WindowBatch& batch);
+  EvalRows rows_for(const ScoreLedger& ledger, std::span<const ScoreWindow> windows) const;
   // A window's targets, each from what `row` tells of its position in the window: distribution and NLL.
   using RowAt = std::function<std::pair<Distribution, double>(int64_t position)>;
   void score_rows(ScoreLedger& ledger, const ScoreWindow& window, const RowAt& row);
@@ -63,11 +67,8 @@ class WindowedEvaluator : public Evaluator {
   const TiltHints& hints() const { return hints_; }
 
  private:
-  bool first_is_whole() const { return shape_.scored < shape_.context || shape_.raw; }
+  bool first_is_whole() const { return shape_.scored < shape_.context || shape_.head; }
   WindowRunner& runner_for(bool whole, int64_t windows, EvalRows rows);
-  EvalRows rows_for(ScoreLedger& ledger, std::span<const ScoreWindow> windows) const;
-  WindowBatch& ask(ScoreLedger& ledger, std::span<const ScoreWindow> windows);  // does not wait
-  void await(WindowBatch& batch);
   void settle(ScoreLedger& ledger, WindowBatch& batch, const ScoreProgress& progress);
   void score_tail_again(ScoreLedger& ledger);
 

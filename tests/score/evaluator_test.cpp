@@ -17,13 +17,14 @@ struct Case {
   std::string name;
   ScoringMode mode;
   bool carried = false, documents = false, lanes = false;
-  int64_t phases = 0;
+  int64_t phases = 0, lane = 1024;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 ScoreSettings case_settings(const Recipe& recipe, const Case& c) {
   ScoreSettings settings = settings_of(recipe, c.mode);
   settings.score.slot.carried = c.carried;
+  settings.score.slot.lane = c.lane;
   settings.score.documents = c.documents;
   settings.score.lora.phases = c.phases;
   settings.score.lora.phase_documents = 4;
@@ -156,6 +157,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, EvaluatorTest,
                                          Case{"documents", {ScoreMode::sliding}, false, true},
                                          Case{"lanes", {ScoreMode::sliding}, false, false, true},
                                          Case{"slot", {ScoreMode::slot}}, Case{"carried", {ScoreMode::slot}, true},
+                                         Case{"carried_lanes", {ScoreMode::slot}, true, false, false, 0, 5},
+                                         Case{"carried_tilt", {ScoreMode::slot, true}, true, false, false, 0, 5},
                                          Case{"sliding_tilt", {ScoreMode::sliding, true}}, Case{"ttt", {ScoreMode::ttt}},
                                          Case{"lora", {ScoreMode::lora_ttt}},
                                          Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
@@ -174,8 +177,9 @@ INSTANTIATE_TEST_SUITE_P(Modes, ShareTest,
                          [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, TogetherTest,
-                         testing::Values(Case{"carried", {ScoreMode::slot}, true}, Case{"ttt", {ScoreMode::ttt}},
-                                         Case{"ttt_documents", {ScoreMode::ttt}, false, true},
+                         testing::Values(Case{"carried", {ScoreMode::slot}, true},
+                                         Case{"carried_lanes", {ScoreMode::slot}, true, false, false, 0, 5},
+                                         Case{"ttt", {ScoreMode::ttt}}, Case{"ttt_documents", {ScoreMode::ttt}, false, true},
                                          Case{"lora", {ScoreMode::lora_ttt}},
                                          Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
                                          Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2}),
