@@ -12,13 +12,15 @@ namespace fairway::cuda_test {
 
 inline constexpr int64_t kTargets = 1300;
 
-inline Recipe small_best(ScoreMode mode) {
+inline Recipe small_best(const ScoringMode& mode) {
   Recipe recipe = load_recipe("best", {});
   recipe.model.layers = 5;
   recipe.model.loop = {.start = 1, .end = 2, .count = 1, .at_fraction = 0};
   recipe.model.lanes.start = 4;
   recipe.model.vocab = 1024;
   recipe.score.mode = mode;
+  recipe.score.ngram.order = 1;  // hints at many targets of random text
+  recipe.score.ngram.threshold = 0.05;
   recipe.score.context = 256;
   recipe.score.lora.rank = 80;
   recipe.score.lora.lr = 1e-3;

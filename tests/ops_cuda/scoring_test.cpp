@@ -12,7 +12,7 @@ namespace {
 
 struct Mode {
   const char* name;
-  ScoreMode mode;
+  ScoringMode mode;
   bool carried = false, documents = false;
 };
 using Case = std::tuple<Backend, Mode>;
@@ -47,21 +47,22 @@ TEST_P(CudaScoring, ScoresAreNearTheCpus) {
   const Scored cpu = scored(recipe_, Backend::cpu, stream_), device = scored_here();
   const double nats = std::get<Backend>(GetParam()) == Backend::cuda ? 2e-3 : 2e-5;
   EXPECT_TRUE(std::abs(device.mean - cpu.mean) <= nats) << device.mean << " against " << cpu.mean;
-  if (mode_.mode != ScoreMode::slot) return;
+  if (mode_.mode.base != ScoreMode::slot) return;
   recipe_.score.slot.lr = 0;
   EXPECT_LT(device.mean, scored_here().mean - 0.005) << "nothing was learned";
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, CudaScoring,
-                         testing::Combine(testing::Values(Backend::cuda, Backend::cuda_f32),
-                                          testing::Values(Mode{"plain", ScoreMode::plain}, Mode{"sliding", ScoreMode::sliding},
-                                                          Mode{"documents", ScoreMode::sliding, false, true},
-                                                          Mode{"slot", ScoreMode::slot},
-                                                          Mode{"carried", ScoreMode::slot, true})),
-                         [](const auto& test) {
-                           const auto [backend, mode] = test.param;
-                           return std::string(mode.name) + (backend == Backend::cuda ? "_bf16" : "_float");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Backends, CudaScoring,
+    testing::Combine(testing::Values(Backend::cuda, Backend::cuda_f32),
+                     testing::Values(Mode{"plain", {ScoreMode::plain}}, Mode{"sliding", {ScoreMode::sliding}},
+                                     Mode{"documents", {ScoreMode::sliding}, false, true},
+                                     Mode{"sliding_tilt", {ScoreMode::sliding, true}}, Mode{"slot", {ScoreMode::slot}},
+                                     Mode{"slot_tilt", {ScoreMode::slot, true}}, Mode{"carried", {ScoreMode::slot}, true})),
+    [](const auto& test) {
+      const auto [backend, mode] = test.param;
+      return std::string(mode.name) + (backend == Backend::cuda ? "_bf16" : "_float");
+    });
 
 }  // namespace
 }  // namespace fairway::cuda_test
