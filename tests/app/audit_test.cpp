@@ -56,7 +56,7 @@ TEST_F(AuditProgram, TheReceiptIsWrittenAuditedAndChecked) {
   const nlohmann::json audit =
       run_json({"audit", run_, "--data", data_, "--mode", "sliding", "--tokens", "320", "--probes", "2", "--receipt", receipt});
   EXPECT_EQ(audit["legal"], true) << audit.dump(1);
-  EXPECT_EQ(audit["tests"].size(), 11U);
+  EXPECT_EQ(audit["tests"].size(), 12U);
   EXPECT_EQ(nlohmann::json::parse(contents(receipt))["audit"]["tokens"], 320) << "the slice, not what was scored";
   EXPECT_EQ(run_json({"audit", "--verify", receipt, "--again"})["held"], true);
   std::string text = contents(receipt);

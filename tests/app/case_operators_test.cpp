@@ -17,9 +17,9 @@ TEST(CaseOperators, AreShownAsTheCapitalsTheyStandFor) {
   for (const char c : english_like(40000)) text += c == 't' ? 'T' : c;
   put_file(words, text);
   run_json({"data", "train-tokenizer", words, "--vocab", "300", "--case-ops", "--out", model});
-  run_json({"data", "tokenize", words, "--tokenizer", model, "--out", data, "--val", words});
+  run_json({"data", "tokenize", words, "--tokenizer", model, "--out", data, "--val", held_out_of(words)});
   EXPECT_EQ(json::parse(contents(data + "/manifest.json"))["case_ops"], true);  // the tokenizer says so
-  const json compared = run_json({"data", "inspect", data, "--val", words});
+  const json compared = run_json({"data", "inspect", data, "--val", held_out_of(words)});
   EXPECT_EQ(compared["problems"], json::array());
   EXPECT_GT(compared["compared_byte_counts"], 1000);
   run_json({"run", "smoke", "--data", data, "--out", run, "--steps", "2", "--set", "model.vocab=300", "--prompt", "The END",

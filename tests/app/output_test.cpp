@@ -50,7 +50,7 @@ TEST_F(Output, TrainScoreGenerateExportAndImport) {
 TEST_F(Output, DataCommands) {
   const std::string shards = scratch_ / "shards", model = data_ + "/tokenizer.model", words = data_ + "/words.txt";
   EXPECT_EQ(run_json({"data", "train-tokenizer", words, "--vocab", "400", "--out", scratch_ / "m"})["vocab"], 400);
-  const json made = run_json({"data", "tokenize", words, "--tokenizer", model, "--out", shards, "--val", words});
+  const json made = run_json({"data", "tokenize", words, "--tokenizer", model, "--out", shards, "--val", held_out_of(words)});
   expect_fields(made, {"documents", "tokens", "bytes", "shards"}, "tokenize");
   const json seen = run_json({"data", "inspect", shards});
   EXPECT_EQ(seen["shards"], made["shards"]);

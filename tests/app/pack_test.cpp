@@ -55,7 +55,8 @@ TEST_F(Pack, MeetsABudgetWithEveryCodec) {
 // On text, which can be learnt: what the setting as published takes buys a better model, and a little more a better one still.
 TEST_F(Pack, ALargerBudgetIsNeverWorse) {
   const std::string shards = scratch_ / "shards", words = data_ + "/words.txt", run = scratch_ / "learnt";
-  run_json({"data", "tokenize", words, "--tokenizer", data_ + "/tokenizer.model", "--out", shards, "--val", words});
+  run_json(
+      {"data", "tokenize", words, "--tokenizer", data_ + "/tokenizer.model", "--out", shards, "--val", held_out_of(words)});
   run_json(train_smoke(shards, run, {"--steps", "120"}));
   const auto packed = [&](const Args& more) {
     Args args{"pack", run, "--data", shards, "--out", file_};

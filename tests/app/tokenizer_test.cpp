@@ -90,7 +90,7 @@ TEST(ShardsOfATokenizer, AreRefusedWithAnother) {
   make_data(scratch / "data");
   const std::string longer = longer_tokenizer(scratch.path()), text = (scratch / "data" / "words.txt").string();
   const Path shards = scratch / "shards";
-  ASSERT_EQ(run_program({"data", "tokenize", text, "--val", text, "--tokenizer",
+  ASSERT_EQ(run_program({"data", "tokenize", text, "--val", held_out_of(text), "--tokenizer",
                          (scratch / "data" / "tokenizer.model").string(), "--out", shards.string()})
                 .status,
             0);

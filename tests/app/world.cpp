@@ -35,6 +35,12 @@ std::string english_like(size_t bytes) {
   return text + "\n";
 }
 
+std::string held_out_of(const Path& words) {
+  const Path path = words.parent_path() / ("held_out_" + words.filename().string());
+  put_file(path, "thereon " + contents(words));
+  return path.string();
+}
+
 void make_data(const Path& folder) {
   make_train_shards(folder);
   fairway::data::write_shard(folder / "fineweb_val_000000.bin", random_tokens(1500, kSmokeVocab, 3));

@@ -16,6 +16,8 @@ inline constexpr int kSmokeVocab = 512;
 std::vector<uint16_t> random_tokens(size_t count, int vocab, uint64_t seed);  // with a document start (1) now and then
 void make_train_shards(const Path& folder, int vocab = kSmokeVocab, size_t tokens = 6000);
 std::string english_like(size_t bytes);
+// A file beside `words` with the same text behind a word of its own: validation text that is no document of the training text.
+std::string held_out_of(const Path& words);
 // Train shards, a validation shard and a tokenizer.model of the smoke recipe's vocabulary.
 void make_data(const Path& folder);
 

@@ -60,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      Mode{"sliding_tilt", {ScoreMode::sliding, true}}, Mode{"slot", {ScoreMode::slot}},
                                      Mode{"slot_tilt", {ScoreMode::slot, true}}, Mode{"carried", {ScoreMode::slot}, true})),
     [](const auto& test) {
-      const auto [backend, mode] = test.param;
-      return std::string(mode.name) + (backend == Backend::cuda ? "_bf16" : "_float");
+      const bool half = std::get<Backend>(test.param) == Backend::cuda;
+      return std::string(std::get<Mode>(test.param).name) + (half ? "_bf16" : "_float");
     });
 
 }  // namespace
