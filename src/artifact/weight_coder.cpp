@@ -170,7 +170,8 @@ class Chooser {
       consider(best_, 7);
     }
     go_on(best_.mode, best_.largest);
-    if (before_.mode != best_.mode) go_on(before_.mode, (before_.mode & kCentred) != 0 ? moved.largest : flat.largest);
+    const bool centre = (before_.mode & kCentred) != 0;
+    if (before_.mode != best_.mode && !(centre && centred.wraps)) go_on(before_.mode, centre ? moved.largest : flat.largest);
     return best_;
   }
 
