@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/progress_line.h"
+#include "data/inspect.h"
 #include "data/tools.h"
 
 namespace fairway::app {

@@ -1,4 +1,5 @@
-// A look at a folder of shards: headers, counts, checksums, token range, and two pictures.
+#include "data/inspect.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include "base/sha256.h"
 #include "data/compare_with_text.h"
 #include "data/manifest.h"
-#include "data/tools.h"
 #include "data/validation.h"
 #include "tokenizer/case_tokens.h"
 

@@ -202,8 +202,9 @@ void apply_override(Recipe& recipe, std::string_view key_equals_value) {
     table = parse_toml(key + " = " + value + "\n", source);
   } catch (const InputError&) {
     // A word needs no quotes on the command line: --set model.smear=input.
-    const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
-    const bool word = !value.empty() && value.front() != '-' && std::all_of(value.begin(), value.end(), in_word);
+    const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '+'; };
+    const bool word =
+        !value.empty() && value.front() != '-' && value.front() != '+' && std::all_of(value.begin(), value.end(), in_word);
     if (!word) throw;
     table = parse_toml(key + " = \"" + value + "\"\n", source);
   }

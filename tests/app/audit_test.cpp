@@ -95,9 +95,10 @@ TEST_F(AuditProgram, AnyLengthContextAndStrideScoreEveryTarget) {
 
 TEST_F(AuditProgram, TheLadderTellsEveryRungAndItsCost) {
   const nlohmann::json rungs = run_json(score({"--ladder", "--tokens", "512"}))["ladder"];
-  ASSERT_EQ(rungs.size(), 6U);
+  ASSERT_EQ(rungs.size(), 10U);  // five modes, each alone and with a tilt
   EXPECT_EQ(rungs[0]["mode"], "plain");
-  EXPECT_EQ(rungs[1]["mode"], "sliding");
+  EXPECT_EQ(rungs[1]["mode"], "plain+tilt");
+  EXPECT_EQ(rungs[2]["mode"], "sliding");
   for (const nlohmann::json& rung : rungs) {
     EXPECT_EQ(rung["tokens"], rungs[0]["tokens"]);
     EXPECT_EQ(rung["packed"], false);

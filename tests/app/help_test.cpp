@@ -68,7 +68,7 @@ TEST(Completion, OffersCommandsFlagsAndTheirWords) {
   EXPECT_THAT(bash_offers("fairway tr"), HasSubstr(" train "));
   EXPECT_THAT(bash_offers("fairway data tok"), HasSubstr(" tokenize "));
   EXPECT_THAT(bash_offers("fairway run --se"), HasSubstr(" --seconds --seed "));
-  EXPECT_THAT(bash_offers("fairway score x --mode sl"), HasSubstr(" sliding slot "));
+  EXPECT_THAT(bash_offers("fairway score x --mode sl"), HasSubstr(" sliding sliding+tilt slot slot+tilt "));
   EXPECT_THAT(bash_offers("fairway run pr11"), HasSubstr(" pr1105-early pr1105 "));
   EXPECT_THAT(bash_offers("fairway completion ''"), HasSubstr(" bash zsh fish "));
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "data/document_hash_writer.h"
+#include "data/inspect.h"
 #include "data/scratch_folder.h"
 #include "data/tools.h"
 #include "data/validation.h"

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "data/document_shuffle.h"
+#include "data/inspect.h"
 #include "data/manifest.h"
 #include "data/scratch_folder.h"
 #include "data/tools.h"

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "data/compress.h"
 #include "data/documents.h"
+#include "data/inspect.h"
 #include "data/manifest.h"
 #include "data/scratch_folder.h"
 #include "data/tools.h"
