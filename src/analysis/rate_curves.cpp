@@ -2,32 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cmath>
+#include <map>
 
 namespace fairway {
 namespace {
 
 constexpr std::array<double, 6> kDoublings{-3, -2, -1, 0, 0.5, 1};
-
-// Of ℓ² = 1/U², by column of the factor's order.
-struct Diagonal {
-  double mean = 0, log_mean = 0;  // the second is the mean of log2 ℓ²
-  int64_t live = 0;
-};
-
-Diagonal diagonal_of(const GptqFactor& factor) {
-  Diagonal out;
-  for (int64_t i = 0; i < factor.side; ++i) {
-    if (factor.dead[static_cast<size_t>(factor.order[static_cast<size_t>(i)])] != 0) continue;
-    const auto upper = static_cast<double>(factor.upper[static_cast<size_t>(i * factor.side + i)]);
-    out.mean += 1 / (upper * upper);
-    out.log_mean -= 2 * std::log2(upper);
-    ++out.live;
-  }
-  out.mean /= static_cast<double>(std::max<int64_t>(out.live, 1));
-  out.log_mean /= static_cast<double>(std::max<int64_t>(out.live, 1));
-  return out;
-}
 
 // Mean of log2 of a column's mean square, over columns that are read and not zero.
 double log_column_squares(MatrixView w, const GptqFactor& factor) {
@@ -44,6 +26,31 @@ double log_column_squares(MatrixView w, const GptqFactor& factor) {
     ++columns;
   }
   return sum / static_cast<double>(std::max<int64_t>(columns, 1));
+}
+
+// What columns of about the same width have in common is coded together, as artifact/lane_coder.h does.
+double entropy_by_columns(std::span<const int8_t> q, int64_t rows, int64_t cols) {
+  constexpr double kClassesAnOctave = 8, kClassBits = 2;
+  constexpr double kLevelBits = 0.72;  // ½·log2(e): by so much a count of few lies below the entropy of their distribution
+  const auto width = static_cast<size_t>(cols);
+  std::vector<int64_t> squares(width, 0);
+  for (size_t at = 0; at < q.size(); at += width)
+    for (size_t j = 0; j < width; ++j) squares[j] += q[at + j] * q[at + j];
+  std::map<int, std::vector<size_t>> classes;
+  for (size_t j = 0; j < width; ++j) {
+    const double octaves = 0.5 * std::log2(static_cast<double>(squares[j]) / static_cast<double>(rows));
+    classes[squares[j] > 0 ? static_cast<int>(std::lround(kClassesAnOctave * octaves)) : INT_MIN].push_back(j);
+  }
+  double bits = kClassBits * static_cast<double>(cols);
+  std::vector<int8_t> together;
+  for (const auto& [octaves, columns] : classes) {
+    together.clear();
+    for (size_t at = 0; at < q.size(); at += width)
+      for (const size_t j : columns) together.push_back(q[at + j]);
+    const auto [least, most] = std::ranges::minmax(together);
+    bits += entropy_of(together) + kLevelBits * (most - least);
+  }
+  return std::min(bits, entropy_of(q));
 }
 
 class Measurement {
@@ -65,7 +72,7 @@ class Measurement {
     const GptqFactor& factor = *factors_.factor(plan);
     RateCurve curve{.name = plan.name(), .role = plan.role, .rows = w.rows, .cols = w.cols, .column_gain = column_gain(factor)};
     const double signal = hessian_loss(runner_, w, *factors_.hessian(plan));
-    const double log_scale = log_column_squares(w, factor) + diagonal_of(factor).log_mean;
+    const double log_scale = log_column_squares(w, factor) + 2 * mean_log_length(factor);
     for (const double doublings : kDoublings) {
       const double step = std::exp2(doublings) * typical_magnitude(w);
       const QuantizedPart part =

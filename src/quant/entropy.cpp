@@ -1,9 +1,6 @@
 // Sizes before any coder has run.
-#include <algorithm>
 #include <array>
-#include <climits>
 #include <cmath>
-#include <map>
 
 #include "quant/quantize_model.h"
 
@@ -20,31 +17,6 @@ double entropy_of(std::span<const int8_t> q) {
     if (count > 0) bits += count * std::log2(total / count);
   }
   return bits;
-}
-
-// What columns of about the same width have in common is coded together, as artifact/lane_coder.h does.
-double entropy_by_columns(std::span<const int8_t> q, int64_t rows, int64_t cols) {
-  constexpr double kClassesAnOctave = 8, kClassBits = 2;
-  constexpr double kLevelBits = 0.72;  // ½·log2(e): by so much a count of few lies below the entropy of their distribution
-  const auto width = static_cast<size_t>(cols);
-  std::vector<int64_t> squares(width, 0);
-  for (size_t at = 0; at < q.size(); at += width)
-    for (size_t j = 0; j < width; ++j) squares[j] += q[at + j] * q[at + j];
-  std::map<int, std::vector<size_t>> classes;
-  for (size_t j = 0; j < width; ++j) {
-    const double octaves = 0.5 * std::log2(static_cast<double>(squares[j]) / static_cast<double>(rows));
-    classes[squares[j] > 0 ? static_cast<int>(std::lround(kClassesAnOctave * octaves)) : INT_MIN].push_back(j);
-  }
-  double bits = kClassBits * static_cast<double>(cols);
-  std::vector<int8_t> together;
-  for (const auto& [octaves, columns] : classes) {
-    together.clear();
-    for (size_t at = 0; at < q.size(); at += width)
-      for (const size_t j : columns) together.push_back(q[at + j]);
-    const auto [least, most] = std::ranges::minmax(together);
-    bits += entropy_of(together) + kLevelBits * (most - least);
-  }
-  return std::min(bits, entropy_of(q));
 }
 
 namespace {

@@ -74,8 +74,7 @@ void dequantize(const QuantizedTensor& tensor, std::span<float> out);
 void dequantize(const QuantizedModel& model, ParamStore& out);
 
 // Order-0 entropy of the integers and what the scales, halves and corrections take besides: the size of an ideal static coder.
-double entropy_of(std::span<const int8_t> q);                                      // bits, all values together
-double entropy_by_columns(std::span<const int8_t> q, int64_t rows, int64_t cols);  // those of like columns together
+double entropy_of(std::span<const int8_t> q);  // bits, all values together
 double estimated_bits(const QuantizedTensor& tensor);
 double estimated_bits(const QuantizedModel& model);
 

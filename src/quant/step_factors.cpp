@@ -59,6 +59,8 @@ double column_gain(const GptqFactor& factor) {
   return means.squares > 0 ? 0.5 * std::log2(means.squares) - means.logs : 0;
 }
 
+double mean_log_length(const GptqFactor& factor) { return means_of(factor, log_lengths(factor)).logs; }
+
 std::vector<int8_t> column_classes(const GptqFactor& factor) {
   if (!factor.usable() || column_gain(factor) < kLeastGain) return {};
   const std::vector<double> logs = log_lengths(factor);

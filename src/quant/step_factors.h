@@ -22,6 +22,7 @@ std::vector<float> step_factors(std::span<const int8_t> classes);
 
 // ½·log2(mean ℓ²/geometric mean ℓ²): bits a weight. Columns that are never read do not count.
 double column_gain(const GptqFactor& factor);
+double mean_log_length(const GptqFactor& factor);  // of log2 ℓ, over columns that are read
 // Of each column; empty where they save less than storing them takes.
 std::vector<int8_t> column_classes(const GptqFactor& factor);
 // From here on the factor is that of inputs times their columns' factors, for weights divided by them.
