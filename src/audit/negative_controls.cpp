@@ -102,8 +102,7 @@ ScoreSettings control_settings(const AuditInput& input, const ControlCase& contr
   score.lora.phases = 1;  // the longer half of the documents first, then all weights learn from them
   if (control.control == NegativeControl::lora_length_sorted) {
     score.lora.order = LoraOrder::compat;
-    score.lora.batch =
-        1;  // the few documents of a slice would be one batch of the published size, scored before anything leaks
+    score.lora.batch = 1;  // a slice's few documents would be one batch of the published size, scored before anything leaks
   }
   return settings;
 }

@@ -7,6 +7,7 @@
 
 #include "analysis/receipt_numbers.h"
 #include "base/sha256.h"
+#include "recipe/score_mode.h"
 
 namespace fairway::submission {
 namespace {
@@ -145,8 +146,8 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
                               text_at(run.receipt, {"settings", "tokens"})));
   if (text_at(run.receipt, {"legal"}) != "true" || text_at(run.score, {"legal"}) != "true")
     out.push_back(fmt::format("{}: mode {} breaks the rules of scoring", name, text_at(run.score, {"mode"})));
-  else if (const std::string mode = text_at(run.score, {"mode"}); mode.starts_with("slot"))
-    out.push_back(fmt::format("{}: mode {} is not in the sources that a submission ships", name, mode));
+  else if (const auto mode = scoring_mode(text_at(run.score, {"mode"})); mode && mode->base == ScoreMode::slot)
+    out.push_back(fmt::format("{}: mode {} is not in the sources that a submission ships", name, name_of(*mode)));
   if (const std::string shared = text_at(run.receipt, {"data", "shared_documents"}); shared != "0")
     out.push_back(fmt::format("{}: how many documents training and validation text share must be known and 0; it is {}", name,
                               shared.empty() || shared == "null" ? "not known" : shared));
