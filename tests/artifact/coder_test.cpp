@@ -135,6 +135,31 @@ TEST(WeightCoder, ExtremesThatCannotBeCentred) {
   round_trip(q, 64, 64, 127);
 }
 
+// Columns have means of their own, so that differences from them are coded. One in some columns of the second tensor lies about
+// 128 below their mean, and −128 has no symbol, though it would be cheapest to go on as with the first.
+TEST(WeightCoder, DoesNotGoOnWithDifferencesThatWrap) {
+  constexpr int64_t kRows = 300, kCols = 64;
+  Rng rng(4);
+  const auto made = [&](bool wraps) {
+    Values q;
+    for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t j = 0; j < kCols; ++j) {
+        const int64_t mean = 110 - 220 * j / kCols, far = mean > 0 ? 127 : -127;
+        const int64_t near = mean + static_cast<int64_t>(rng.below(7)) - 3;
+        q.push_back(static_cast<int8_t>(i == 0 ? far : wraps && mean > 10 && i == 220 + j ? mean - 130 + j % 5 : near));
+      }
+    }
+    return q;
+  };
+  const Values first = made(false), second = made(true);
+  const WeightBlock blocks[] = {{first.data(), kRows, kCols, 127}, {second.data(), kRows, kCols, 127}};
+  Values back[] = {Values(first.size()), Values(second.size())};
+  const WeightTarget targets[] = {{back[0].data(), kRows, kCols, 127}, {back[1].data(), kRows, kCols, 127}};
+  decode_weights(encode_weights(blocks), targets, "test: ");
+  EXPECT_EQ(back[0], first);
+  EXPECT_EQ(back[1], second);
+}
+
 TEST(WeightCoder, EveryByteMatters) {
   Values q = gaussian(4096, 2.4, 31, 9);
   const WeightBlock block{q.data(), 64, 64, 31};
