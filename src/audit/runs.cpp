@@ -17,6 +17,13 @@ ScoreLedger AuditRuns::run(std::span<const uint16_t> stream, std::span<const int
   return run(*evaluator_, stream, captured);
 }
 
+ScoreLedger AuditRuns::run_for(std::span<const uint16_t> stream, ScoreLedger::Wanted targets) {
+  ScoreLedger ledger = make_ledger(stream, settings_);
+  ledger.want(targets);
+  evaluator_->run(ledger, {});
+  return ledger;
+}
+
 ScoreLedger AuditRuns::run_on_threads(std::span<const uint16_t> stream, int threads) {
   Queue queue(threads);
   const std::unique_ptr<Executor> executor = input_->make_executor(queue);
@@ -42,13 +49,13 @@ ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t r
 
 Finding AuditRuns::future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation) {
   const std::vector<uint16_t> changed = mutate(truth.stream(), cut, mutation, input_->model.recipe.model, input_->seed);
-  return check_same_prefix(truth, run(changed), cut);
+  return check_same_prefix(truth, run_for(changed, {1, cut}), cut);
 }
 
 Finding AuditRuns::target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement) {
   std::vector<uint16_t> changed(truth.stream().begin(), truth.stream().end());
   changed[static_cast<size_t>(target)] = replacement;
-  return check_same_distribution(truth, run(changed), target);
+  return check_same_distribution(truth, run_for(changed, {target, target + 1}), target);
 }
 
 }  // namespace fairway

@@ -13,6 +13,7 @@ class AuditRuns {
   AuditRuns(const AuditInput& input, const ScoreSettings& settings);
 
   ScoreLedger run(std::span<const uint16_t> stream, std::span<const int64_t> captured = {});
+  ScoreLedger run_for(std::span<const uint16_t> stream, ScoreLedger::Wanted targets);
   ScoreLedger run_on_threads(std::span<const uint16_t> stream, int threads);
   ScoreLedger run_with_batch(std::span<const uint16_t> stream, int64_t windows);
   // As so many ranks would, each with an evaluator and a ledger of its own, merged.

@@ -68,8 +68,8 @@ using ScoreProgress = std::function<void(int64_t done, int64_t total)>;
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Scores every target of the ledger's stream. The ledger is new. Legal modes that cannot share do so together with the
-  // context's ranks: all call it, and each ends with the ledger that one process would write, bit for bit.
+  // Scores every target of the ledger's stream that it wants. The ledger is new. Legal modes that cannot share do so together
+  // with the context's ranks: all call it, and each ends with the ledger that one process would write, bit for bit.
   virtual void run(ScoreLedger& ledger, const ScoreProgress& progress) = 0;
   // What rank `rank` of `ranks` has to score, by share_of_windows(). The ledger is new and holds that share afterwards; merged
   // in the order of the ranks, the shares are what run() writes, bit for bit. For modes that can_share().

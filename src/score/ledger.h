@@ -61,6 +61,13 @@ class ScoreLedger {
   std::span<const uint16_t> stream() const { return stream_; }
   int64_t targets() const { return stream_.empty() ? 0 : static_cast<int64_t>(stream_.size()) - 1; }  // T
 
+  // Only targets [begin, end) are asked for: an evaluator may leave out the others, but for what these need. All, unless said.
+  struct Wanted {
+    int64_t begin, end;
+  };
+  void want(Wanted targets) { wanted_ = targets; }
+  Wanted wanted() const { return wanted_; }
+
   // Makes this the ledger of one rank: targets [begin, end) are its to score, those before are scored by the ranks before it
   // and count as scored, since no path leads back from this share to them. `version`: of the state where the share begins.
   // Nothing is kept of targets outside.
@@ -105,6 +112,7 @@ class ScoreLedger {
 
   std::span<const uint16_t> stream_;
   bool strict_ = true;
+  Wanted wanted_{1, INT64_MAX};
   int64_t share_begin_, share_end_;  // targets [begin, end) are this ledger's; all of them but for a rank's
   std::vector<float> nll_;           // of the share's targets, like the three below
   std::vector<uint64_t> digest_;

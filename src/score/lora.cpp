@@ -65,14 +65,18 @@ class LoraEvaluator final : public Evaluator {
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
     load();
     hints_ = hints_for(score_, ledger.stream(), *context_.pool);
-    const std::vector<DocumentRange> queue = queue_of(ledger.stream());
+    std::vector<DocumentRange> queue = queue_of(ledger.stream());
+    if (!sorted_) leave_out_after(queue, ledger.wanted().end);
     size_t done = 0;
     for (int64_t phase = 1; phase <= score_.lora.phases; ++phase) {
       const size_t before = end_of_batch(queue.size(), documents_before(phase));
+      if (before == queue.size()) break;
       score_documents(ledger, std::span(queue).subspan(done, before - done), progress);
       done = before;
-      if (done < queue.size()) learn_phase(ledger, std::span(queue).first(done), documents_before(phase));
+      learn_phase(ledger, std::span(queue).first(done), documents_before(phase));
     }
+    // No phase learns from these.
+    while (!sorted_ && done < queue.size() && queue[done].end <= ledger.wanted().begin) ++done;
     score_documents(ledger, std::span(queue).subspan(done), progress);
   }
 
@@ -241,6 +245,12 @@ class LoraEvaluator final : public Evaluator {
     return queue;
   }
   int64_t documents_before(int64_t phase) const { return score_.lora.phase_documents * phase / score_.lora.phases; }
+
+  // A document that ends sooner has the same scores up to there.
+  static void leave_out_after(std::vector<DocumentRange>& queue, int64_t end) {
+    std::erase_if(queue, [end](const DocumentRange& document) { return document.first >= end; });
+    if (!queue.empty()) queue.back().end = std::min(queue.back().end, end);
+  }
 
   // In the published order the longest documents are those left over when batches are cut from the shortest on, and a phase
   // waits for the end of a batch (record spec §7.1, §7.3).

@@ -22,7 +22,7 @@ class TttEvaluator final : public WindowedEvaluator {
     const bool train_first = settings().control == NegativeControl::ttt_train_first;
     const int64_t windows = plan_of(ledger.targets()).count();
     int64_t next = 0;
-    for (int64_t chunk = 0; next < windows; ++chunk) {
+    for (int64_t chunk = 0; next < windows && chunk * ttt().chunk + 1 < ledger.wanted().end; ++chunk) {
       const int64_t end = first_window_after(ledger.targets(), (chunk + 1) * ttt().chunk, next, windows);
       const Lesson lesson = lesson_of(ledger, chunk);
       if (train_first) {

@@ -132,6 +132,44 @@ TEST(Lora, PhasesLearnFromTheDocumentsBefore) {
   EXPECT_NE(without.digest(fourth), with.digest(fourth));
 }
 
+// Before the phases, between them and after them; a document's inside, its edges, one target.
+TEST(Lora, ScoresOfWhatIsWantedAreThoseOfTheWholeStream) {
+  Recipe recipe = tiny_recipe();
+  recipe.score.lora.phases = 2;
+  recipe.score.lora.phase_documents = 6;
+  recipe.score.lora.phase_chunk = kContext;
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = tiny_stream(1500);
+  const ScoreSettings settings = settings_of(recipe, ScoreMode::lora_ttt);
+  const ScoreLedger truth = score(model, settings, stream);
+  const std::vector<DocumentRange> documents = document_ranges(stream, 1);
+  ASSERT_GT(documents.size(), 10U);
+  Machine machine;
+  const auto evaluator = make_evaluator(model, settings, machine.context());
+  const int64_t middle = documents[4].first + documents[4].count() / 2, last = documents[9].first;
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{1, 1},
+                                   {1, documents[1].first},
+                                   {1, middle},
+                                   {middle, middle + 1},
+                                   {1, last + 1},
+                                   {last, last + 1},
+                                   {1, last + 17},
+                                   {1500, 1501}}) {
+    ScoreLedger ledger(stream);
+    ledger.want({begin, end});
+    evaluator->run(ledger, {});
+    for (int64_t target = begin; target < end; ++target) {
+      ASSERT_EQ(ledger.times_scored(target), 1) << begin << " " << end << " " << target;
+      ASSERT_EQ(ledger.digest(target), truth.digest(target)) << begin << " " << end << " " << target;
+    }
+    for (int64_t target = end; target <= 1500; ++target) ASSERT_FALSE(ledger.is_scored(target));
+  }
+  ScoreLedger alone(stream);
+  alone.want({last, last + 1});
+  evaluator->run(alone, {});
+  EXPECT_FALSE(alone.is_scored(documents[7].first)) << "nothing needs this document";
+}
+
 // Loss and gradients of the adapted model on two documents of a store for three, by the reference backend.
 class AdaptedModel {
  public:

@@ -42,6 +42,25 @@ std::map<std::string, std::vector<bool>> changed_slices(const Recipe& recipe) {
   return out;
 }
 
+TEST(Ttt, ChunksAfterWhatIsWantedAreLeftOut) {
+  const Recipe recipe = tiny_recipe();
+  const ScoredModel model = tiny_model(recipe);
+  const std::vector<uint16_t> stream = tiny_stream(6 * recipe.score.ttt.chunk);
+  const ScoreSettings settings = settings_of(recipe, ScoreMode::ttt);
+  const ScoreLedger truth = score(model, settings, stream);
+  Machine machine;
+  const auto evaluator = make_evaluator(model, settings, machine.context());
+  const int64_t chunk = recipe.score.ttt.chunk;
+  for (const int64_t end : {int64_t{2}, chunk + 1, chunk + 2, 3 * chunk + chunk / 2}) {
+    ScoreLedger ledger(stream);
+    ledger.want({1, end});
+    evaluator->run(ledger, {});
+    EXPECT_TRUE(same_records(truth, ledger, end)) << end;
+    for (int64_t target = 1; target < end; ++target) ASSERT_EQ(ledger.times_scored(target), 1);
+    EXPECT_FALSE(ledger.is_scored(5 * chunk + 1)) << end;
+  }
+}
+
 TEST(Ttt, FrozenBlocksKeepTheirBankSlicesToo) {
   Recipe recipe = tiny_recipe();
   recipe.score.ttt.frozen_blocks = 2;
