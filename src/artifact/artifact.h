@@ -35,6 +35,7 @@ struct Ledger {  // every byte of the file has an owner
 
 struct PackOptions {
   CodecChoice codec = CodecChoice::rans;
+  ThreadPool* pool = nullptr;  // streams are coded at the same time; the bytes are the same
 };
 // The file's bytes. They are read back and compared with `model` before they are returned (WorkError when they differ).
 // InputError when the model itself cannot be stored: a tensor missing, of another size, off its grid or not finite.

@@ -88,13 +88,6 @@ void require_justified(uint64_t claimed, uint64_t allowed, const char* what, con
     throw InputError(fmt::format("{}claims {} {}; a file of this size may claim at most {}", where, claimed, what, allowed));
 }
 
-template <class Body>
-void for_each_index(ThreadPool* pool, size_t count, Body&& body) {
-  auto at = [&](int64_t i) { body(static_cast<size_t>(i)); };
-  if (pool != nullptr) return pool->parallel_for(static_cast<int64_t>(count), at);
-  for (size_t i = 0; i < count; ++i) body(i);
-}
-
 struct ValueSection {
   const ValuePart* part = nullptr;
   SectionView section;

@@ -73,10 +73,11 @@ std::string header_bytes(const QuantizedModel& model) {
 }
 
 // The same checks as on reading, before anything is coded; then the sizes of the vectors themselves.
-void check_model(const QuantizedModel& model) {
+void check_model(const QuantizedModel& model, ThreadPool* pool) {
   const std::string where = "quantized model: ";
   decode_table(encode_table(model.tensors), model.model, where);
-  for (const QuantizedTensor& tensor : model.tensors) {
+  for_each_index(pool, model.tensors.size(), [&](size_t i) {
+    const QuantizedTensor& tensor = model.tensors[i];
     QuantizedTensor blank = tensor;
     blank.q = {}, blank.scale = {}, blank.halves = {}, blank.singles = {};
     blank.correction = {.rank = tensor.correction.rank, .group = tensor.correction.group};
@@ -91,7 +92,24 @@ void check_model(const QuantizedModel& model) {
     }
     check_weights(tensor, where);
     check_values(tensor, where);
+  });
+}
+
+struct CodedStream {
+  int64_t weights = 0;
+  double entropy_bits = 0;
+  Section section;
+};
+
+CodedStream code_stream(std::span<const WeightBlock> blocks, CodecChoice codec) {
+  CodedStream out;
+  for (const WeightBlock& block : blocks) {
+    const int64_t count = block.rows * block.cols;
+    out.weights += count;
+    out.entropy_bits += entropy_of({block.q, static_cast<size_t>(count)});
   }
+  if (out.weights > 0) out.section = encode_weight_section(blocks, codec);
+  return out;
 }
 
 }  // namespace
@@ -102,7 +120,7 @@ uint64_t Ledger::total() const {
 }
 
 std::string write_artifact(const QuantizedModel& model, const PackOptions& options, Ledger* ledger) {
-  check_model(model);
+  check_model(model, options.pool);
   Ledger own;
   Ledger& book = ledger == nullptr ? own : *ledger;
   book = {};
@@ -112,15 +130,15 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   writer.text("architecture", architecture_text(model.model));
   writer.text("tensor table", encode_table(model.tensors));
   const auto streams = weight_streams(model.tensors, model.model.layers);
+  std::vector<CodedStream> coded(streams.size());
+  for_each_index(options.pool, streams.size(), [&](size_t role) { coded[role] = code_stream(streams[role], options.codec); });
   for (size_t role = 0; role < streams.size(); ++role) {
-    int64_t count = 0;
-    for (const WeightBlock& block : streams[role])
-      count += block.rows * block.cols,
-          book.entropy_bits += entropy_of({block.q, static_cast<size_t>(block.rows * block.cols)});
-    if (count == 0) continue;
-    book.weights += count;
-    book.weight_bytes += writer.data(fmt::format("weights: {}", name_of(static_cast<StreamRole>(role))),
-                                     encode_weight_section(streams[role], options.codec), static_cast<uint64_t>(count));
+    const CodedStream& stream = coded[role];
+    if (stream.weights == 0) continue;
+    book.entropy_bits += stream.entropy_bits;
+    book.weights += stream.weights;
+    book.weight_bytes += writer.data(fmt::format("weights: {}", name_of(static_cast<StreamRole>(role))), stream.section,
+                                     static_cast<uint64_t>(stream.weights));
   }
   for (const ValuePart& part : kValueParts) {
     std::string values;
@@ -131,7 +149,7 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   out.append(reinterpret_cast<const char*>(&checksum), kChecksumBytes);
   writer.enter("checksum", Codec::raw, kChecksumBytes);
   FAIRWAY_ASSERT(book.total() == out.size(), "the ledger does not account for every byte");
-  if (read_artifact(out, "the packed bytes") != model)
+  if (read_artifact(out, "the packed bytes", {.pool = options.pool}) != model)
     throw WorkError("the packed bytes do not read back to the quantized model; nothing was written");
   return out;
 }

@@ -66,4 +66,12 @@ class ThreadPool {
 
 int hardware_threads();
 
+// body(i) for each i in [0, count): by the pool, or where there is none by the caller alone.
+template <class Body>
+void for_each_index(ThreadPool* pool, size_t count, Body&& body) {
+  auto at = [&](int64_t i) { body(static_cast<size_t>(i)); };
+  if (pool != nullptr) return pool->parallel_for(static_cast<int64_t>(count), at);
+  for (size_t i = 0; i < count; ++i) body(i);
+}
+
 }  // namespace fairway

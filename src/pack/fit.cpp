@@ -42,7 +42,7 @@ Fitted Fitter::written(QuantizedModel model, const char* method) const {
   model.looped = request_.looped;
   model.tokenizer = request_.tokenizer;
   Fitted made{.method = method};
-  made.bytes = write_artifact(model, {.codec = request_.codec}, &made.ledger);
+  made.bytes = write_artifact(model, {.codec = request_.codec, .pool = &request_.site.pool()}, &made.ledger);
   made.model = std::move(model);
   return made;
 }
