@@ -29,6 +29,7 @@ class BitAllocator {
   static constexpr int kSteps = 64;            // per doubling of the step
   static constexpr int kFinest = -5 * kSteps;  // 1/32 of the typical magnitude: four deviations in eight bits
   static constexpr int kCoarsest = 5 * kSteps / 2;
+  static constexpr int kNone = kCoarsest + 1;
 
   struct Option {
     int step;  // log2 of the step in typical magnitudes, times kSteps
@@ -39,8 +40,17 @@ class BitAllocator {
     double typical = 0;           // magnitude of a weight
     double largest = 0;           // weight, in units of the step
     std::vector<Option> options;  // empty: fixed
-    int chosen = 0;
+    int chosen = kNone;
     QuantizedPart part;  // at `chosen`
+  };
+
+  // Rows of a tensor that is measured.
+  struct Sample {
+    Sample(size_t of, const TensorPlan& whole);
+    size_t entry;
+    TensorPlan plan;  // whose weight has those rows alone
+    std::vector<float> weight, dependence;
+    double rows = 1, errors = 1;  // of the whole, beside the sample's
   };
 
   struct Choice {
@@ -49,6 +59,7 @@ class BitAllocator {
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
+  void measure(std::span<const Sample> samples);    // the options of their entries
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   GridSetting setting(const Entry& entry, int step) const;
   double predicted_bits(int step) const;  // of all tensors, every one at this step

@@ -36,17 +36,16 @@ struct QuantReport {
 // Factors of the Hessians, made when first asked for and kept: Q, K and V, and every clip tried, share one.
 class FactorCache {
  public:
-  // With moments steps differ: by column in layers' matrices, by row as the moments say. They must outlive the cache.
-  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, const TensorMoments* moments = nullptr);
-  const Hessian* hessian(const TensorPlan& plan) const;             // null: absent
-  const GptqFactor* factor(const TensorPlan& plan);                 // null: no Hessian
-  std::span<const float> dependence(const TensorPlan& plan) const;  // of the loss on each row; empty: all alike
+  enum class Steps : uint8_t { alike, by_column };  // the latter in layers' matrices
+  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps = Steps::alike);
+  const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
+  const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
 
  private:
   OpRunner* runner_;
   const HessianStore* hessians_;
   Damping damping_;
-  const TensorMoments* moments_;
+  Steps steps_;
   std::map<std::string, GptqFactor> factors_;
 };
 

@@ -123,14 +123,8 @@ void take_best(const TensorPlan& plan, const Attempt& how, std::vector<Candidate
 
 }  // namespace
 
-FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, const TensorMoments* moments)
-    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, moments_(moments) {}
-
-std::span<const float> FactorCache::dependence(const TensorPlan& plan) const {
-  if (moments_ == nullptr) return {};
-  const auto at = moments_->find(plan.name());
-  return at == moments_->end() ? std::span<const float>{} : std::span<const float>(at->second.rows);
-}
+FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps)
+    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, steps_(steps) {}
 
 const Hessian* FactorCache::hessian(const TensorPlan& plan) const {
   if (hessians_ == nullptr || plan.point.empty()) return nullptr;
@@ -143,7 +137,7 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   if (source == nullptr) return nullptr;
   const auto [at, fresh] = factors_.try_emplace(plan.point);
   if (fresh) at->second = factorize(*runner_, *source, damping_);
-  if (fresh && moments_ != nullptr && plan.matrix()) take_column_steps(at->second);
+  if (fresh && steps_ == Steps::by_column && plan.matrix()) take_column_steps(at->second);
   return &at->second;
 }
 
@@ -170,7 +164,7 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
       how.factor = nullptr;
     }
   }
-  how.dependence = factors.dependence(plan);
+  how.dependence = plan.dependence;
   how.by_hessian = quant.choice == ClipChoice::hessian && how.hessian != nullptr;
   report.weighted = how.hessian != nullptr;
   report.gptq = how.factor != nullptr;

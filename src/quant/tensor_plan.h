@@ -16,7 +16,8 @@ struct TensorPlan {
   QuantRole role = QuantRole::rest;
   bool integers = false;
   MatrixView weight;
-  std::string point;  // whose Hessian weighs its error; empty: none
+  std::string point;                    // whose Hessian weighs its error; empty: none
+  std::span<const float> dependence{};  // of the loss on each row; empty: all alike
 
   std::string name() const { return tensor_name(bank, slice); }
   bool matrix() const { return is_layer_matrix(role); }
