@@ -1,5 +1,5 @@
 // H += XᵀX, the second moments of a layer's inputs that GPTQ weighs its errors with (scoring spec §4.6). H is f64: products are
-// f32 over at most kRowsAtOnce rows, then added in double, so that many batches do not wear the sum down.
+// f32 over some kRowsAtOnce rows, then added in double, so that many batches do not wear the sum down.
 #pragma once
 
 #include "ops/op.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/passes.h"
 #include "base/error.h"
 #include "quant/tensor_plan.h"
 
@@ -28,7 +29,12 @@ class SequenceGradient {
     Tape tape;
     const ModelOutputs outputs = build_model(tape, model.recipe, params_, inputs_, model.stage);
     const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
-    session_ = model.executor.open(std::move(tape).finish(outputs.loss, gradient));
+    Recording recording = std::move(tape).finish(outputs.loss, gradient);
+    overwrite_gradients(recording.program);
+    session_ = model.executor.open(std::move(recording));
+    const Tensor grads = params_.flat_grads();
+    std::memset(grads.data, 0, grads.spec.bytes());  // of what nothing depends on they stay so
+    model.executor.upload(grads);
   }
   const ParamStore& params() const { return params_; }
 
@@ -36,11 +42,9 @@ class SequenceGradient {
   void run(std::span<const int32_t> tokens) {
     std::copy_n(tokens.begin(), length_, inputs_.tokens.as<int32_t>());
     std::copy_n(tokens.begin() + 1, length_, inputs_.targets.as<int32_t>());
-    const Tensor grads = params_.flat_grads();
-    std::memset(grads.data, 0, grads.spec.bytes());
-    for (const Tensor& input : {inputs_.tokens, inputs_.targets, grads}) model_.executor.upload(input);
+    for (const Tensor& input : {inputs_.tokens, inputs_.targets}) model_.executor.upload(input);
     session_->run();
-    model_.executor.download(grads);
+    model_.executor.download(params_.flat_grads());
   }
 
  private:

@@ -10,8 +10,6 @@
 namespace fairway {
 namespace {
 
-constexpr int64_t kGroups = 8;
-
 // Names and sizes of rank 0's points, which has seen all of them: the first batch is its.
 std::vector<std::pair<std::string, int64_t>> points_of(const HessianStore& store, Communicator& comm) {
   std::ostringstream told;

@@ -23,6 +23,7 @@ class SharedHessians {
   struct Part {
     int64_t begin = 0, end = 0;
   };
+  static constexpr int64_t kGroups = 8;  // of batches, which are added up in one order whoever has them
   static Part part_of(const Communicator& comm, int64_t count);
 
  private:

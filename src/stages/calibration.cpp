@@ -120,9 +120,12 @@ bool wants_hessians(const QuantRecipe& quant) {
 double foresee_calibration(const Recipe& recipe, const ParamStore& weights, const data::ShardSet& shards, Machine& machine,
                            Communicator& comm) {
   constexpr double kMargin = 1.25;
-  constexpr int64_t kTimed = 4;  // batches: two make programs and graphs, two are as long as all that follow
   if (recipe.quant.calibration != Calibration::train || !wants_hessians(recipe.quant)) return 0;
-  std::vector<double> ends;  // when each batch was done
+  // Two groups of batches, and some sequences: the first half makes programs and graphs, the second is as long as all that
+  // follow.
+  const int64_t batches = recipe.quant.calibration_batches, length = moment_length(recipe), timed_sequences = 16;
+  const int64_t timed_batches = 2 * ((batches + SharedHessians::kGroups - 1) / SharedHessians::kGroups);
+  std::vector<double> ends;  // when each was done
   const CalibrationModel model{recipe,
                                weights,
                                {.looped = recipe.model.loop.count > 0},
@@ -132,14 +135,22 @@ double foresee_calibration(const Recipe& recipe, const ParamStore& weights, cons
                                comm};
   std::vector<std::string> problems;  // of weights that were not trained: said when they are
   const double begun = seconds_now();
+  double rest = 0;  // what those that are not timed will take
+  const auto foresee = [&](int64_t all) {
+    const size_t timed = ends.size();
+    if (static_cast<int64_t>(timed) < all)
+      rest += (ends[timed - 1] - ends[timed / 2 - 1]) / static_cast<double>(timed - timed / 2) *
+              static_cast<double>(all - static_cast<int64_t>(timed));
+    ends.clear();
+  };
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-  calibrate_train(model, loader, recipe.quant.calibration_batches, problems, kTimed);
-  gradient_moments(model, training_text(recipe, shards, moment_length(recipe)), moment_length(recipe));
-  const double timed = seconds_now() - begun;
-  const auto [first, end] = SharedHessians::part_of(comm, recipe.quant.calibration_batches);
-  const int64_t left = end - first - kTimed;  // of this rank
-  const double batch = left > 0 ? (ends[kTimed - 1] - ends[kTimed / 2 - 1]) / (kTimed / 2) : 0;
-  return kMargin * (timed + batch * static_cast<double>(std::max<int64_t>(left, 0)));
+  calibrate_train(model, loader, batches, problems, timed_batches);
+  const auto [first, end] = SharedHessians::part_of(comm, batches);
+  foresee(end - first);  // of this rank
+  const std::vector<int32_t> text = training_text(recipe, shards, length);
+  gradient_moments(model, std::span(text).first(static_cast<size_t>(timed_sequences * (length + 1))), length);
+  foresee(kMomentSequences);
+  return kMargin * (seconds_now() - begun + rest);
 }
 
 OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& trainer, const data::ShardSet& shards,
