@@ -88,15 +88,13 @@ int64_t slice_of(const AuditRequest& request, const Scoring& scoring) {
   return request.score.tokens > 0 ? targets : std::min(targets, windows * score.context);
 }
 
-// The beginning of the stream; where phases need documents and it has too few, the part that has most.
+// The beginning of the stream. Adapters see nothing but documents: the part that has most of them, which also go through the
+// fewest chunks one after the other.
 std::span<const uint16_t> slice_tokens(const AuditRequest& request, const Scoring& scoring) {
   const auto length = slice_of(request, scoring) + 1;
   const std::span<const uint16_t> stream = scoring.stream, first = stream.first(static_cast<size_t>(length));
-  const ScoreRecipe& score = scoring.settings.score;
-  const int64_t bos = scoring.source.recipe.model.bos;
-  if (score.mode.base != ScoreMode::lora_ttt || score.lora.phases == 0 || std::ranges::count(first, bos) >= kLeastDocuments)
-    return first;
-  const DocumentPart part = most_documents(stream, length, bos);
+  if (scoring.settings.score.mode.base != ScoreMode::lora_ttt) return first;
+  const DocumentPart part = most_documents(stream, length, scoring.source.recipe.model.bos);
   return part.documents < kLeastDocuments ? first : stream.subspan(static_cast<size_t>(part.begin), first.size());
 }
 

@@ -215,16 +215,16 @@ class Audit {
     for (const int64_t windows : {1, 3}) {
       if (!wrong) wrong = check_same_prefix(truth_, runs_.run_with_batch(input_.stream, windows), truth_.targets() + 1);
     }
-    std::string detail = "repeated, on 1 and 3 threads, 1 and 3 windows at once";
+    std::string detail = "repeated, on 1 and 3 threads, 1 and 3 windows or documents at once";
     if (!wrong) wrong = ranks(detail);
     note("T9", "ranks, batches and threads change nothing", wrong, detail);
   }
 
-  // The merged shares must be the records and pass the tests of a single run; where state goes from chunk to chunk or from
-  // document to document there are no shares to merge.
+  // The merged shares must be the records and pass the tests of a single run. Where state goes from chunk to chunk or from
+  // document to document ranks work together, each in a process of its own, which this one does not start.
   Finding ranks(std::string& detail) {
     if (!can_share(input_.settings)) {
-      detail += ": same bits; scored by one rank, because its state runs through the stream";
+      detail += ": same bits; ranks, which score it together, were not tried";
       return std::nullopt;
     }
     for (const int64_t ranks : {2, 8}) {

@@ -33,7 +33,7 @@ ScoreLedger AuditRuns::run_on_threads(std::span<const uint16_t> stream, int thre
 
 ScoreLedger AuditRuns::run_with_batch(std::span<const uint16_t> stream, int64_t windows) {
   ScoreSettings settings = settings_;
-  settings.score.windows = windows;
+  settings.score.windows = settings.score.lora.batch = windows;
   return run(*make_evaluator(input_->model, settings, input_->context), stream, {});
 }
 

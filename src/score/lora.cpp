@@ -109,8 +109,10 @@ class LoraEvaluator final : public Evaluator {
 
  private:
   void load() {
+    if (as_loaded_) return;
     model_.load(*params_);
     context_.executor->upload(params_->flat_values());
+    as_loaded_ = true;
   }
 
   // Documents that know nothing of one another: ranks score runs of neighbours of about the same length, then each has all
@@ -277,6 +279,7 @@ class LoraEvaluator final : public Evaluator {
       learn_stream(ledger, documents.back().end);
     }
     give_back_->run();
+    as_loaded_ = false;
   }
 
   // Chunks of the stream before target `end`; the last one is left out.
@@ -308,6 +311,7 @@ class LoraEvaluator final : public Evaluator {
   bool sorted_;
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
+  bool as_loaded_ = false;  // no phase has changed them since
   AdapterLearner learner_;
   TiltHints hints_;
   std::shared_ptr<ParamStore> trained_;  // the weights with gradients, where there are phases
