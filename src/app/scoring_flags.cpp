@@ -63,6 +63,8 @@ nlohmann::ordered_json score_json(const Scoring& scoring, const ScoreSettings& s
   if (settings.score.mode.tilt) out["gains"] = {{"tilt", gain_of_tilt(run)}};
   add("forward", run.cost.forward);
   add("learning", run.cost.learning);
+  for (const ScoredRun::Mark& mark : run.marks)
+    out["marks"].push_back({{"targets", mark.targets}, {"seconds", mark.seconds}, {"val_bpb", mark.bits_per_byte}});
   if (!scoring.held_out.notes.empty()) out["notes"] = scoring.held_out.notes;
   return out;
 }

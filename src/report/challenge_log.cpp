@@ -65,6 +65,18 @@ std::string chunks_line(const ScoreRecipe& score, double targets) {
                      score.stride, score.ttt.lr);
 }
 
+// "  ttt_chunk [20/34] bpb=1.5480 time=8.2s".
+std::string chunk_lines(const ScoreRecipe& recipe, const json& score) {
+  std::string text;
+  const auto chunk = static_cast<double>(recipe.ttt.chunk);
+  for (const json& mark : score.value("marks", json::array()))
+    if (mark.is_object())
+      text += fmt::format(
+          "  ttt_chunk [{:.0f}/{:.0f}] bpb={:.6f} time={:.1f}s\n", std::floor(number_or_zero(mark, "targets") / chunk),
+          std::ceil(number_or_zero(score, "tokens") / chunk), number_or_zero(mark, "val_bpb"), number_or_zero(mark, "seconds"));
+  return text;
+}
+
 std::string exact(const std::string& name, const json& score) {
   return fmt::format("{} val_loss:{:.8f} val_bpb:{:.8f}\n", name, number_or_zero(score, "val_loss"),
                      number_or_zero(score, "val_bpb"));
@@ -112,7 +124,7 @@ std::string closed_log(const fs::path& run) {
   if (score.empty()) return log;
   const std::string mode = score.value("mode", "plain");
   log += fmt::format("val_tokens: {:.0f}\n", number_or_zero(score, "tokens"));
-  if (mode == "ttt") log += chunks_line(recipe.score, number_or_zero(score, "tokens"));
+  if (mode == "ttt") log += chunks_line(recipe.score, number_or_zero(score, "tokens")) + chunk_lines(recipe.score, score);
   if (mode != "plain" || plain.empty()) log += exact(score_line_name(mode, bits), score);
   log += exact("final_int8_zlib_roundtrip_exact", score);  // the key of the oldest parsers, with the final score
   return log + fmt::format("total_eval_time:{:.3f}s\n", number_or_zero(score, "seconds"));

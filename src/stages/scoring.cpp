@@ -28,6 +28,19 @@ ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe) {
   return settings;
 }
 
+constexpr int64_t kMarkedChunks = 10;
+
+void add_scores(std::vector<ScoredRun::Mark>& marks, const ScoreLedger& ledger, const TargetBytes& bytes) {
+  Score until;
+  for (ScoredRun::Mark& mark : marks) {
+    while (until.tokens < mark.targets) {
+      until.nats += static_cast<double>(ledger.nll(++until.tokens));
+      until.bytes += bytes.of(ledger.stream(), until.tokens);
+    }
+    mark.bits_per_byte = until.bits_per_byte();
+  }
+}
+
 }  // namespace
 
 ScoredModel Scoring::model() const {
@@ -64,9 +77,12 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
   ProgressLine line(quiet);
   const double begun = seconds_now();
   ScoreLedger ledger = make_ledger(stream, settings);
+  std::vector<ScoredRun::Mark> marks;
+  const int64_t marked = settings.score.mode.base == ScoreMode::ttt ? kMarkedChunks * settings.score.ttt.chunk : INT64_MAX;
   const ScoreProgress progress = [&](int64_t done, int64_t total) {
-    if (!line.due()) return;
     const double spent = seconds_now() - begun, rate = static_cast<double>(done) / spent;
+    if (done / marked > (marks.empty() ? 0 : marks.back().targets / marked)) marks.push_back({done, spent, 0});
+    if (!line.due()) return;
     line.show(fmt::format("{}: scored {}/{} tokens  {} tokens/s  {} left", mode, done, total, quantity_text(rate),
                           duration_text(static_cast<double>(total - done) / rate)));
   };
@@ -74,11 +90,12 @@ ScoredRun score_stream(const Scoring& scoring, const ScoreSettings& settings, st
   const auto evaluator = make_evaluator(scoring.model(), settings, context);
   score_on_ranks(*evaluator, settings, ledger, progress, comm);
   const ScoreCost cost = cost_of_ranks(evaluator->cost(), comm);
-  if (!comm.root()) return {std::move(ledger), {}, {}, {}};
+  if (!comm.root()) return {std::move(ledger), {}, {}, {}, {}};
   BlockSums blocks = sum_blocks(ledger, scoring.held_out.target_bytes());
   Score score = measure(blocks, ledger.targets());
   score.seconds = seconds_now() - begun;
-  return {std::move(ledger), std::move(blocks), score, cost};
+  add_scores(marks, ledger, scoring.held_out.target_bytes());
+  return {std::move(ledger), std::move(blocks), score, cost, std::move(marks)};
 }
 
 }  // namespace fairway

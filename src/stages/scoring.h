@@ -31,6 +31,11 @@ struct ScoredRun {
   BlockSums blocks;  // of the ledger, which the score is the sum of
   Score score;
   ScoreCost cost;  // of this rank
+  struct Mark {
+    int64_t targets;
+    double seconds, bits_per_byte;  // up to there
+  };
+  std::vector<Mark> marks;  // ttt: about every ten chunks
 };
 // Scores the stream under the settings, with a progress line. Ranks share the work (shared_score.h); the whole run is rank 0's,
 // the others' has no score. Collective.

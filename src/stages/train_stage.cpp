@@ -1,5 +1,7 @@
 #include "stages/train_stage.h"
 
+#include <sys/resource.h>
+
 #include "base/error.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
@@ -24,6 +26,14 @@ std::function<double()> peak_of(Machine& machine) {  // a device's speed of ligh
   if (machine.executor->backend() == Backend::cpu) return [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
   if (machine.executor->backend() == Backend::cuda) return [] { return cuda::kPeakFlops * 1e-9; };
   return {};
+}
+
+// A device keeps what a program has taken once, so that what is in use at the end is the most.
+double memory_of(const Machine& machine) {
+  if (machine.executor->backend() == Backend::cuda) return static_cast<double>(cuda::used_bytes());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
 }  // namespace
@@ -51,6 +61,7 @@ TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Co
                        .tokenizer_told_by = tokenizer.file.string(),
                        .profile = request.profile};
   options.measure_peak = peak_of(machine);
+  options.memory_bytes = [&] { return memory_of(machine); };
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, compute.quiet);
   SizeForecast forecast(recipe, *machine.executor);

@@ -86,6 +86,7 @@ class Loop {
   int64_t saved_step_ = -1;
   std::optional<Validation> validation_;
   bool interrupted_ = false;
+  bool averages_snapshots_ = false;
 };
 
 void Loop::begin(ThreadPool& pool) {
@@ -110,6 +111,7 @@ void Loop::begin(ThreadPool& pool) {
   }
   folder_.open_records();
   if (!resumed) teller_.settings(run_.recipe, options_.seed);
+  averages_snapshots_ = trainer_.averager().snapshots() > 0;
   keep_free();
   require_recorded();
   note_peak();
@@ -161,6 +163,7 @@ TrainSummary Loop::steps_to_the_end() {
     if (validation_due()) validate_now(false);
   }
   if (!by_steps()) teller_.stopped_by_clock(progress_);
+  if (options_.memory_bytes) teller_.memory(options_.memory_bytes());
   teller_.averaged(trainer_.averager().result_name());
   if (saved_step_ != progress_.step) checkpoint();
   trainer_.fetch_state();
@@ -263,6 +266,10 @@ void Loop::one_step() {
       },
       numbers, stage_);
   ++progress_.step;
+  if (!averages_snapshots_ && trainer_.averager().snapshots() > 0) {
+    averages_snapshots_ = true;
+    teller_.averages_snapshots(progress_.step);
+  }
   pending_.push_back({progress_.step, 0, 0, scale, numbers.momentum, stage_.looped, stage_.fake_quant});
   const bool due = pending_.size() > behind_;
   if (due) await_oldest();

@@ -31,8 +31,9 @@ struct TrainOptions {
   std::function<double()> clock = seconds_now;  // seconds; its zero means nothing
   uint64_t seed = 0;
   std::function<double()>
-      measure_peak;    // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
-  double started = 0;  // steady-clock seconds when the process began
+      measure_peak;  // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
+  std::function<double()> memory_bytes;  // the most that the process has taken where it trains; may be empty
+  double started = 0;                    // steady-clock seconds when the process began
   // Foresees, by measuring, the seconds of work after training that the rules count as training (calibration on its data). The
   // clock keeps them free, or train.reserve_seconds where that is more. May be empty; asked once the weights are there, and
   // rank 0's answer counts.

@@ -96,6 +96,12 @@ void Teller::stopped_by_clock(const Progress& progress) {
 
 void Teller::averaged(const std::string& name) { folder_.log(fmt::format("{0}:applying {0} weights", name)); }
 
+void Teller::averages_snapshots(int64_t step) { folder_.log(fmt::format("swa:start step:{}", step)); }
+
+void Teller::memory(double bytes) {
+  folder_.log(fmt::format("peak memory allocated: {0:.0f} MiB reserved: {0:.0f} MiB", bytes / (1 << 20)));
+}
+
 void Teller::add_rates(TrainSummary& summary) const {
   summary.tokens_per_second = worked_ > 0 ? tokens_done_ / worked_ : 0;
   summary.speed_of_light = worked_ > 0 && peak_gflops_ > 0 ? flops_done_ / worked_ / (peak_gflops_ * 1e9) : 0;

@@ -26,6 +26,8 @@ class Teller {
   void validated(const Progress& progress, const Validation& v, bool final);
   void stopped_by_clock(const Progress& progress);
   void averaged(const std::string& name);
+  void averages_snapshots(int64_t step);
+  void memory(double bytes);  // the most that training took
   double peak() const { return peak_gflops_; }
   void peak(double gflops) { peak_gflops_ = std::max(peak_gflops_, gflops); }
   void forecast(double bytes) { forecast_ = bytes; }

@@ -136,8 +136,16 @@ TEST_F(Output, TrainLogHasTheChallengesLines) {
   EXPECT_THAT(log, ContainsRegex("\nstep:20/40 val_loss:[0-9.]+ val_bpb:[0-9.]+ train_time:[0-9]+ms step_avg:[0-9.]+ms\n"));
   EXPECT_THAT(log, ContainsRegex("\nlate_qat:enabled step:[0-9]+ scale:[0-9.]+\n"));
   EXPECT_THAT(log, ContainsRegex("\nlayer_loop:enabled step:[0-9]+ "));
+  EXPECT_THAT(log, ContainsRegex("\npeak memory allocated: [1-9][0-9]* MiB reserved: [1-9][0-9]* MiB\n"));
   EXPECT_THAT(log, ContainsRegex("\nema:applying (ema|EMA) weights\n"));
   EXPECT_THAT(log, ContainsRegex("\nDIAGNOSTIC post_ema val_loss:[0-9.]+ val_bpb:[0-9.]+ eval_time:[0-9]+ms\n"));
+}
+
+TEST_F(Output, TrainLogTellsWhenSnapshotsBegin) {
+  const Args snapshots{"--set", "average.use=swa", "--set", "average.swa.enabled=true", "--set", "average.swa.every=2"};
+  ASSERT_EQ(run_program(train_smoke(data_, run_, snapshots)).status, 0);
+  EXPECT_THAT(contents(Path(run_) / "train.log"),
+              testing::ContainsRegex("\nswa:start step:[0-9]+\n(.*\n)*swa:applying swa weights\n"));
 }
 
 TEST_F(Output, TheRunFoldersRecipeIsTheRunsRecipe) {

@@ -66,6 +66,19 @@ TEST(Run, ScoresWindowsBesideAModeThatAdapts) {
   EXPECT_THAT(contents(scratch / "run" / "audit.json"), HasSubstr("through a phase"));
 }
 
+TEST(Run, TheLogTellsEveryTenthChunkThatWasLearned) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  run_json(
+      run_smoke(scratch / "data", scratch / "run", {"--steps", "2", "--set", "score.mode=ttt", "--set", "score.ttt.chunk=64"}));
+  const json marks = json::parse(contents(scratch / "run" / "score.json"))["marks"];
+  ASSERT_FALSE(marks.empty());
+  EXPECT_GE(marks[0]["targets"], 640);
+  EXPECT_THAT(
+      contents(scratch / "run" / "train.log"),
+      testing::ContainsRegex("\nttt_sliding:start [^\n]*\n  ttt_chunk \\[1[0-9]/[0-9]+\\] bpb=[0-9.]+ time=[0-9.]+s\n"));
+}
+
 void wait_for(const Path& path, Child& child) {
   while (child.running() && !fs::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

@@ -49,6 +49,11 @@ double peak_bytes() {
   return 2e3 * kilohertz * bits / 8;  // two transfers a cycle
 }
 
+size_t used_bytes() {
+  size_t free = 0, all = 0;
+  return cudaMemGetInfo(&free, &all) == cudaSuccess ? all - free : 0;
+}
+
 void use_device(int local_rank) {
   if (!devices().empty()) cudaSetDevice(devices()[static_cast<size_t>(local_rank) % devices().size()].index);
 }

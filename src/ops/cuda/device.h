@@ -45,6 +45,8 @@ inline constexpr double kPeakFlops = 989.4e12, kPeakFloatFlops = 66.9e12;
 
 double peak_bytes();  // of the current device's memory a second, by its clock and width; 0 if not told
 
+size_t used_bytes();  // of the current device's memory, by all processes on it
+
 bool in_build();
 const Support& support();                  // of this machine, asked once
 const std::vector<DeviceInfo>& devices();  // those that are usable

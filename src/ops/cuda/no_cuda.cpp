@@ -8,6 +8,7 @@
 namespace fairway::cuda {
 
 double peak_bytes() { return 0; }
+size_t used_bytes() { return 0; }
 bool in_build() { return false; }
 DeviceFacts device_facts() { return {}; }
 void use_device(int) {}
