@@ -24,17 +24,12 @@ ScoreLedger AuditRuns::run_for(std::span<const uint16_t> stream, ScoreLedger::Wa
   return ledger;
 }
 
-ScoreLedger AuditRuns::run_on_threads(std::span<const uint16_t> stream, int threads) {
+ScoreLedger AuditRuns::run_otherwise(std::span<const uint16_t> stream, int threads, int64_t batch) {
+  ScoreSettings settings = settings_;
+  settings.score.windows = settings.score.lora.batch = batch;
   Queue queue(threads);
   const std::unique_ptr<Executor> executor = input_->make_executor(queue);
-  const auto evaluator = make_evaluator(input_->model, settings_, {executor.get(), &queue.pool()});
-  return run(*evaluator, stream, {});
-}
-
-ScoreLedger AuditRuns::run_with_batch(std::span<const uint16_t> stream, int64_t windows) {
-  ScoreSettings settings = settings_;
-  settings.score.windows = settings.score.lora.batch = windows;
-  return run(*make_evaluator(input_->model, settings, input_->context), stream, {});
+  return run(*make_evaluator(input_->model, settings, {executor.get(), &queue.pool()}), stream, {});
 }
 
 ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t ranks) {

@@ -14,8 +14,8 @@ class AuditRuns {
 
   ScoreLedger run(std::span<const uint16_t> stream, std::span<const int64_t> captured = {});
   ScoreLedger run_for(std::span<const uint16_t> stream, ScoreLedger::Wanted targets);
-  ScoreLedger run_on_threads(std::span<const uint16_t> stream, int threads);
-  ScoreLedger run_with_batch(std::span<const uint16_t> stream, int64_t windows);
+  // By so many threads, with so many windows, or documents that learn on their own, at once.
+  ScoreLedger run_otherwise(std::span<const uint16_t> stream, int threads, int64_t batch);
   // As so many ranks would, each with an evaluator and a ledger of its own, merged.
   ScoreLedger run_in_shares(std::span<const uint16_t> stream, int64_t ranks);
 

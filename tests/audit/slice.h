@@ -17,7 +17,7 @@ struct Slice {
     input.context = machine.context();
     input.make_executor = [](Queue& queue) { return make_cpu_executor(queue); };
     input.records_alone = [this](std::span<const uint16_t> stream) {
-      return records_hash(AuditRuns(input).run_on_threads(stream, 1));
+      return records_hash(AuditRuns(input).run_otherwise(stream, 1, 0));
     };
     input.budgets = {.artifact_bytes = 1000, .train_seconds = 10, .score_seconds = 1};
     input.probes = 3;
