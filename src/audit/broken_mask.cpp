@@ -1,50 +1,48 @@
 #include "audit/broken_mask.h"
 
-#include <cmath>
+#include "autograd/tape.h"
 
 namespace fairway {
 namespace {
 
-struct Heads {
-  const Attention& op;
-  const float *q, *k, *v;
-  float *z, *lse;  // (M, H·E), (M, H)
-  int64_t size;    // E
-};
-
-// Adds the next token's key and value to what leaves one head of row m.
-void look_ahead(const Heads& heads, int64_t m, int64_t h) {
-  const int64_t size = heads.size, kv = h / (heads.op.heads / heads.op.kv_heads);
-  const float* q = heads.q + (m * heads.op.heads + h) * size;
-  const float* k = heads.k + ((m + 1) * heads.op.kv_heads + kv) * size;
-  const float* v = heads.v + ((m + 1) * heads.op.kv_heads + kv) * size;
-  float* z = heads.z + (m * heads.op.heads + h) * size;
-  float& lse = heads.lse[m * heads.op.heads + h];
-  double score = 0;
-  for (int64_t e = 0; e < size; ++e) score += static_cast<double>(q[e]) * static_cast<double>(k[e]);
-  score *= heads.op.scale;
-  const double old = static_cast<double>(lse), most = std::max(old, score);
-  const double sum = most + std::log(std::exp(old - most) + std::exp(score - most));
-  const auto keep = static_cast<float>(std::exp(old - sum)), add = static_cast<float>(std::exp(score - sum));
-  for (int64_t e = 0; e < size; ++e) z[e] = keep * z[e] + add * v[e];
-  lse = static_cast<float>(sum);
+// Another value of the same kind.
+int32_t add_like(Program& program, int32_t value) {
+  const Spec spec = program.value(value).spec;
+  program.values.push_back({.name = program.value(value).name + " of the next row", .spec = spec});
+  return static_cast<int32_t>(program.values.size()) - 1;
 }
 
 }  // namespace
 
-void BrokenMaskExecutor::run_call(const BoundCall& call) {
-  honest_->run_call(call);
-  const auto* op = std::get_if<Attention>(&call.call->op);
-  if (!op || call.call->backward) return;
-  const auto in = to_args<Attention::In>(call.in);
-  const Tensor z = to_args<Attention::Out>(call.out).z, lse = to_args<Attention::Saved>(call.saved).lse;
-  const int64_t rows = z.rows();
-  const Heads heads{*op,           in.q.as<float>(), in.k.as<float>(),    in.v.as<float>(),
-                    z.as<float>(), lse.as<float>(),  z.cols() / op->heads};
-  for (int64_t m = 0; m + 1 < rows; ++m) {
-    if ((m + 1) % op->row_length == 0) continue;  // the last of its sequence
-    for (int64_t h = 0; h < op->heads; ++h) look_ahead(heads, m, h);
+std::unique_ptr<Session> BrokenMaskExecutor::open(Recording recording, Arena*) {
+  Program& program = recording.program;
+  std::vector<Call> calls;
+  std::vector<Tensor> indices;
+  for (Call& call : program.calls) {
+    if (const auto* op = std::get_if<Attention>(&call.op); op != nullptr && !call.backward) {
+      const int64_t rows = program.value(call.in[1]).spec.shape.rows();
+      const Spec spec{{rows}, DType::i32};
+      next_rows_.push_back(std::make_unique<Arena>("rows of a broken mask", align_up(spec.bytes())));
+      const Tensor next = indices.emplace_back(next_rows_.back()->make("next row", spec));
+      for (int64_t m = 0; m < rows; ++m)
+        next.as<int32_t>()[m] = static_cast<int32_t>((m + 1) % op->row_length == 0 ? m : m + 1);
+      program.slots.push_back({});
+      const auto slot = static_cast<int32_t>(program.slots.size()) - 1, index = static_cast<int32_t>(program.values.size());
+      program.values.push_back({.name = "next row", .spec = spec, .place = Value::Place::bound, .slot = slot});
+      recording.bindings.bind(slot, next);
+      for (int32_t& shifted : {std::ref(call.in[1]), std::ref(call.in[2])}) {  // key and value
+        const int32_t honest = shifted;
+        shifted = add_like(program, honest);
+        calls.push_back({.op = PickRows{}, .label = call.label, .in = {index, honest}, .out = {shifted}});
+      }
+    }
+    calls.push_back(std::move(call));
   }
+  program.calls = std::move(calls);
+  plan_memory(program);
+  std::unique_ptr<Session> session = honest_->open(std::move(recording));
+  for (const Tensor& next : indices) honest_->upload(next);
+  return session;
 }
 
 }  // namespace fairway

@@ -7,7 +7,6 @@
 #include "audit/broken_mask.h"
 #include "audit/probes.h"
 #include "audit/runs.h"
-#include "backends/backends.h"
 #include "base/rng.h"
 #include "score/documents.h"
 
@@ -124,10 +123,8 @@ Finding catch_control(const AuditInput& audited, const ControlCase& control) {
   honest.settings.score.lora.phase_documents =
       std::max<int64_t>(1, documents_of(honest.stream, honest.model.recipe.model.bos) / 2);
   AuditInput input = honest;
-  Queue queue(hardware_threads());
-  const std::unique_ptr<Executor> cpu = make_cpu_executor(queue);
-  BrokenMaskExecutor broken(*cpu);
-  if (control.control == NegativeControl::broken_mask) input.context = {&broken, &queue.pool()};
+  BrokenMaskExecutor broken(*honest.context.executor);
+  if (control.control == NegativeControl::broken_mask) input.context.executor = &broken;
   AuditRuns runs(input);
   const ScoreLedger truth = runs.run(input.stream);
   if (control.test == "T1") return check_coverage(truth);
