@@ -121,6 +121,7 @@ void add_pack_bench(CLI::App& bench) {
   command->add_option("--weights", flags->weights, "how many Gaussian weights")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  command->add_flag("--trellis", flags->options.trellis, "Gaussian weights: on a trellis");
   command->add_option("--bits", flags->options.bits, "bits of the layers' matrices")
       ->capture_default_str()
       ->check(CLI::Range(2, 8));

@@ -5,6 +5,7 @@
 
 #include "artifact/stored_parts.h"
 #include "base/error.h"
+#include "base/trellis.h"
 
 namespace fairway {
 namespace {
@@ -19,12 +20,26 @@ bool finite_scale(uint16_t half) { return finite_half(half) && (half & 0x8000) =
 }  // namespace
 
 void check_weights(const QuantizedTensor& t, const std::string& where) {
-  const int level = t.coding == TensorCoding::integer_rows ? largest_level(t.bits) : 0;
+  const int most = t.coding == TensorCoding::integer_rows ? largest_level(t.bits) : 0;
+  const int level = t.trellis ? std::min(most, kTrellisLevel) : most;
   int beyond = 0;  // without a branch, for the compiler's vectors
   for (const int8_t q : t.q) beyond |= q > level || q < -level ? 1 : 0;
   if (beyond != 0) {
     const auto bad = std::find_if(t.q.begin(), t.q.end(), [&](int8_t q) { return q > level || q < -level; });
     refuse(where, t, fmt::format("weight {} is {}, the grid of {} bits ends at {}", bad - t.q.begin(), *bad, t.bits, level));
+  }
+  if (!t.trellis) return;
+  const auto cols = static_cast<size_t>(t.cols);
+  std::vector<uint8_t> states(cols);
+  for (int64_t row = 0; row < t.rows; ++row) {
+    if (row % kTrellisRows == 0) std::fill(states.begin(), states.end(), uint8_t{0});
+    const int8_t* q = t.q.data() + static_cast<size_t>(row) * cols;
+    int astray = 0;
+    for (size_t j = 0; j < cols; ++j) {
+      astray |= (q[j] ^ states[j]) & 1;
+      states[j] = static_cast<uint8_t>(next_trellis_state(states[j], q[j]));
+    }
+    if (astray != 0) refuse(where, t, fmt::format("row {} leaves the trellis", row));
   }
 }
 

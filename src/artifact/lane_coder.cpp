@@ -8,6 +8,7 @@
 #include "artifact/lane_plan_code.h"
 #include "artifact/lane_walk.h"
 #include "base/error.h"
+#include "base/trellis.h"
 
 namespace fairway {
 namespace {
@@ -29,7 +30,8 @@ class ChunkDecoder {
       return;
     }
     const TensorWalk walk(plan, block.cols, tables_.of(plan.shape));
-    for (int64_t row = 0; row < block.rows; row += kLaneRows)
+    for (int64_t j = 0; block.trellis && j < block.cols; j += kLaneCols) columns(walk, block, j);
+    for (int64_t row = 0; !block.trellis && row < block.rows; row += kLaneRows)
       rows(walk, block.q + row * block.cols, std::min<int64_t>(kLaneRows, block.rows - row), block.cols);
     if (states_.ran_out) throw InputError(where_ + "the coded weights end before all are decoded");
   }
@@ -60,30 +62,62 @@ class ChunkDecoder {
       kernels_.finish(group, next, q + j, cols);
     }
   }
+  // Sixteen columns down a trellis; rows' sums of squares are kept from one such group to the next.
+  void columns(const TensorWalk& walk, const WeightTarget& block, int64_t j) {
+    if (j == 0) {
+      squares_.assign(static_cast<size_t>(block.rows), 0);
+      classes_.assign(static_cast<size_t>(block.rows), walk.gauge.row_class(0, 0));
+    }
+    LaneGroup group;
+    group.entries = walk.tables.entries(), group.last = walk.tables.last(), group.trellis = true;
+    group.rows = static_cast<int>(std::min<int64_t>(kLaneCols, block.cols - j));
+    std::copy_n(walk.columns_at(j), group.rows, group.row_class);
+    const bool gauged = walk.gauge.sign() != 0 && j + kLaneCols < block.cols;
+    for (int64_t row = 0; row < block.rows; row += kLaneRows) {
+      if (row % kTrellisRows == 0) std::fill_n(group.trellis_state, kLaneRows, 0);
+      group.columns = classes_.data() + row;
+      group.count = static_cast<int>(std::min<int64_t>(kLaneRows, block.rows - row));
+      if (lockstep_ ? kernels_.decode(states_, group) : decode_single(group)) mend_escapes(walk, group);
+      for (int r = 0; r < group.count; ++r) {
+        const int8_t* q = group.tile[r];
+        std::copy_n(q, group.rows, block.q + (row + r) * block.cols + j);
+        if (!gauged) continue;
+        int32_t& sum = squares_[static_cast<size_t>(row + r)];
+        for (int lane = 0; lane < kLaneCols; ++lane) sum += q[lane] * q[lane];
+        classes_[static_cast<size_t>(row + r)] = walk.gauge.row_class(sum, j / kLaneCols + 1);
+      }
+    }
+  }
   bool decode_single(LaneGroup& group) {
     bool escaped = false;
     for (int j = 0; j < group.count; ++j) {
       for (int r = 0; r < group.rows; ++r) {
-        const int index = std::clamp(group.columns[j] + group.row_class[r], 0, group.last);
+        int index = std::clamp(group.columns[j] + group.row_class[r], 0, group.last);
+        if (group.trellis) index = 2 * index + (group.trellis_state[r] & 1);
         group.tile[j][r] =
             static_cast<int8_t>(fine_.get_entry(group.entries + (static_cast<uint32_t>(index) << kLaneScaleBits)));
-        escaped |= group.tile[j][r] == kEscape;
+        escaped |= is_escape(group, group.tile[j][r]);
+        if (group.trellis) group.trellis_state[r] = next_trellis_state(group.trellis_state[r], group.tile[j][r]);
       }
     }
     return escaped;
   }
+  static bool is_escape(const LaneGroup& group, int q) { return q < (group.trellis ? -kTrellisLevel : -kMostLevel); }
   void mend_escapes(const TensorWalk& walk, LaneGroup& group) {
     for (int j = 0; j < group.count; ++j) {
       for (int r = 0; r < group.rows; ++r) {
-        if (group.tile[j][r] != kEscape) continue;
+        const int escape = group.tile[j][r];
+        if (!is_escape(group, escape)) continue;
         const int symbol = fine_.get(escapes_->model());
         escapes_->note(symbol);
         const int index = std::clamp(group.columns[j] + group.row_class[r], 0, group.last);
-        const int magnitude = walk.tables[index].core + 1 + symbol;
+        const bool negative = fine_.get_bits(1) != 0;
+        const LaneClass& own = walk.tables.of(index, escape);
+        const int magnitude = group.trellis ? first_beyond(own.core, escape, negative) + 4 * symbol : own.core + 1 + symbol;
         if (magnitude > largest_)
           throw InputError(where_ + "an escape stands for " + std::to_string(magnitude) + ", the largest level is " +
                            std::to_string(largest_));
-        group.tile[j][r] = static_cast<int8_t>(fine_.get_bits(1) != 0 ? -magnitude : magnitude);
+        group.tile[j][r] = static_cast<int8_t>(negative ? -magnitude : magnitude);
       }
     }
   }
@@ -97,6 +131,7 @@ class ChunkDecoder {
   PlanCode code_{FineModel::Use::decode};
   std::optional<EscapeModel> escapes_;
   int largest_ = -1;
+  std::vector<int32_t> squares_, classes_;  // of rows, under a trellis
 };
 
 }  // namespace

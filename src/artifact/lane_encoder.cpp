@@ -60,6 +60,7 @@ class ChunkEncoder {
     before_ = plan;
     if (plan.shape.largest == 0) return;
     const TensorWalk walk(plan, block.cols, tables_.of(plan.shape));
+    if (block.trellis) return columns(walk, block);
     for (int64_t row = 0; row < block.rows; row += kLaneRows)
       rows(walk, block.q + row * block.cols, std::min<int64_t>(kLaneRows, block.rows - row), block.cols);
   }
@@ -82,25 +83,44 @@ class ChunkEncoder {
       const int64_t end = std::min<int64_t>(j + kLaneCols, cols);
       for (int64_t r = 0; r < count; ++r)
         row_class[static_cast<size_t>(r)] = walk.gauge.row_class(squares[static_cast<size_t>(r)], j / kLaneCols);
-      escaped_.clear();
       for (int64_t k = j; k < end; ++k)
         for (int64_t r = 0; r < count; ++r)
-          put(walk.tables[walk.index(k, row_class[static_cast<size_t>(r)])], q[r * cols + k], static_cast<int>(r));
-      for (const Escaped& own : escaped_) {
-        fine_.put(escapes_->model().range(own.magnitude));
-        fine_.put_bits(static_cast<uint32_t>(own.negative), 1);
-        escapes_->note(own.magnitude);
-      }
+          put(walk, walk.own(k, row_class[static_cast<size_t>(r)], q[r * cols + k]), q[r * cols + k], static_cast<int>(r));
+      put_escaped();
       if (walk.gauge.sign() == 0) continue;
       for (int64_t r = 0; r < count; ++r)
         for (int64_t k = j; k < end; ++k) squares[static_cast<size_t>(r)] += q[r * cols + k] * q[r * cols + k];
     }
   }
-  void put(const LaneClass& own, int value, int lane) {
+  void columns(const TensorWalk& walk, const WeightBlock& block) {
+    std::vector<int32_t> squares(static_cast<size_t>(block.rows), 0);
+    for (int64_t j = 0; j < block.cols; j += kLaneCols) {
+      const int64_t end = std::min<int64_t>(j + kLaneCols, block.cols);
+      for (int64_t row = 0; row < block.rows; ++row) {
+        int32_t& sum = squares[static_cast<size_t>(row)];
+        const int8_t* q = block.q + row * block.cols;
+        const int row_class = walk.gauge.row_class(sum, j / kLaneCols);
+        for (int64_t k = j; k < end; ++k)
+          put(walk, walk.own(k, row_class, q[k]), q[k], static_cast<int>(k - j)), sum += q[k] * q[k];
+        if ((row + 1) % kLaneRows == 0 || row + 1 == block.rows) put_escaped();
+      }
+    }
+  }
+  void put_escaped() {
+    for (const Escaped& own : escaped_) {
+      fine_.put(escapes_->model().range(own.magnitude));
+      fine_.put_bits(static_cast<uint32_t>(own.negative), 1);
+      escapes_->note(own.magnitude);
+    }
+    escaped_.clear();
+  }
+  void put(const TensorWalk& walk, const LaneClass& own, int value, int lane) {
     const int magnitude = std::abs(value);
-    const bool beyond = magnitude > own.core;
-    if (beyond) escaped_.push_back({magnitude - own.core - 1, value < 0 ? 1 : 0});
-    const LaneRange range = own.ranges[beyond ? 0 : static_cast<size_t>(value - kEscape)];
+    const bool beyond = magnitude > own.core, trellis = walk.tables.trellis();
+    if (beyond)
+      escaped_.push_back(
+          {trellis ? (magnitude - first_beyond(own.core, value, value < 0)) / 4 : magnitude - own.core - 1, value < 0 ? 1 : 0});
+    const LaneRange range = own.ranges[static_cast<size_t>(!beyond ? value - kEscape : trellis ? value & 3 : 0)];
     if (lockstep_) return lanes_.put(range, lane);
     if (range.freq == kLaneScale) return;  // the only one there is
     constexpr int kFiner = kFineScaleBits - kLaneScaleBits;

@@ -29,7 +29,7 @@ class PlanChoice {
     for (LaneFitter& fitter : fitters) {
       own.push_back(fitter.fit());
       plans_.push_back(own.back());
-      most_.push_back(fitter.sampled() ? INFINITY : kAllowed * entropy_of(weights_of(fitter.block())));
+      most_.push_back(fitter.sampled() ? INFINITY : kAllowed * entropy_of(weights_of(fitter.block()), fitter.block().trellis));
       if (own.back().shape.largest == largest) continue;
       LanePlan wider = own.back();
       wider.shape.largest = largest;

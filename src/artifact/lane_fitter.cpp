@@ -54,6 +54,7 @@ LanePlan LaneFitter::fit() {
   least_ = INFINITY;
   LanePlan plain;
   plain.shape.largest = sums_.largest;
+  plain.shape.trellis = block_.trellis;
   plain.power = nearest_power(sums_.squares / count_);
   plain.shape.width =
       std::clamp(static_cast<int>(std::lround(32 * (0.5 * std::log2(sums_.squares / count_) + 6))), 0, kLaneWidths - 1);
@@ -108,12 +109,16 @@ void LaneFitter::set_columns(LanePlan& plan, bool coarse) const {
 const LaneFitter::Costs& LaneFitter::costs(int width, const LaneShape& shape) {
   const auto [at, fresh] = costs_.try_emplace((shape.largest * kLaneWidths + width) * 8 + shape.spread);
   if (!fresh) return at->second;
-  const LaneClass own = lane_class(width, shape.spread, shape.largest);
   const auto bits = [](LaneRange range) { return std::log2(static_cast<double>(kLaneScale) / std::max<int>(range.freq, 1)); };
-  for (int v = 0; v <= kMostLevel; ++v) {
-    at->second[static_cast<size_t>(v)] = static_cast<float>(v <= own.core ? bits(own.ranges[static_cast<size_t>(v - kEscape)])
-                                                                          : bits(own.ranges[0]) + 1 + 1.5 * (v - own.core));
-  }
+  const auto set = [&](LaneLevels levels, int first, int step) {
+    const LaneClass own = lane_class(width, shape.spread, shape.largest, levels);
+    const double escape = bits(own.ranges[static_cast<size_t>(first)]) + 1;
+    for (int v = first; v <= kMostLevel; v += step)
+      at->second[static_cast<size_t>(v)] = static_cast<float>(v <= own.core ? bits(own.ranges[static_cast<size_t>(v - kEscape)])
+                                                                            : escape + 1.5 * (v - own.core) / (step * step));
+  };
+  if (!shape.trellis) set(LaneLevels::all, 0, 1);
+  if (shape.trellis) set(LaneLevels::even, 0, 2), set(LaneLevels::odd, 1, 2);
   return at->second;
 }
 
@@ -196,6 +201,7 @@ void LaneFitter::consider(LanePlan plan) {
 
 LaneFitter::Use LaneFitter::use(const LanePlan& plan) {
   Use out{plan, INFINITY, INFINITY};
+  out.plan.shape.trellis = block_.trellis;
   if (plan.shape.largest < sums_.largest || (block_.cols > kMostContextCols && plan.rule != 0)) return out;
   // Columns as coarse as those before, by which the model of their classes has learned.
   const bool by_column = plan.classed && !best_.columns.empty();
@@ -207,7 +213,7 @@ LaneFitter::Use LaneFitter::use(const LanePlan& plan) {
     if (c < bottom || c > top || (out.plan.coarse && (c - bottom) % 2 != 0)) return out;
   Counts counts;
   count(out.plan, counts);
-  const double bits = cost_of(counts, plan.shape) * factor_;
+  const double bits = cost_of(counts, out.plan.shape) * factor_;
   out.repeated = bits + header_bits(out.plan, true);
   if (plan.shape.largest <= block_.level) out.said = bits + header_bits(out.plan, false);  // said in the bits of the grid
   return out;

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/trellis.h"
+
 namespace fairway {
 namespace {
 
@@ -14,6 +16,7 @@ bool decode(LaneStates& states, LaneGroup& group) {
     for (int r = 0; r < group.rows; ++r) {
       int32_t index = group.columns[j] + group.row_class[r];
       index = index < 0 ? 0 : index > group.last ? group.last : index;
+      if (group.trellis) index = 2 * index + (group.trellis_state[r] & 1);
       uint32_t x = states.x[r];
       const uint32_t entry = group.entries[static_cast<uint32_t>(index) << 11 | (x & 2047)];
       x = (entry >> 8 & 0xFFF) * (x >> 11) + (entry >> 20);
@@ -29,7 +32,8 @@ bool decode(LaneStates& states, LaneGroup& group) {
       }
       states.x[r] = x;
       group.tile[j][r] = static_cast<int8_t>(entry);
-      escaped |= group.tile[j][r] == -128;
+      escaped |= group.tile[j][r] < (group.trellis ? -kTrellisLevel : -127);
+      if (group.trellis) group.trellis_state[r] = next_trellis_state(group.trellis_state[r], group.tile[j][r]);
     }
   }
   return escaped;

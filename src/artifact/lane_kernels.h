@@ -12,15 +12,18 @@ struct LaneStates {
   bool ran_out = false;
 };
 
-// Sixteen columns of sixteen rows, or fewer at an edge.
+// Sixteen columns of sixteen rows, or fewer at an edge. Under a trellis the lanes are columns: what is said of rows here then
+// holds for columns, and the other way round.
 struct LaneGroup {
   const uint32_t* entries;  // (classes, 2^11)
   const int32_t* columns;   // class of each column
   int32_t last;             // class
   int count, rows;
   alignas(64) int32_t row_class[16];
-  alignas(64) int32_t squares[16];  // of each row so far
+  alignas(64) int32_t squares[16];  // of each row so far; not under a trellis
   alignas(64) int8_t tile[16][16];  // [column][row]
+  bool trellis = false;
+  alignas(64) int32_t trellis_state[16] = {};  // of each lane; tables are those of even q and of odd q in turn
 };
 
 struct LaneRowLimits {

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "artifact/lane_kernels.h"
+#include "base/trellis.h"
 
 namespace fairway {
 namespace {
@@ -18,8 +19,10 @@ struct WordPlaces {
 };
 constexpr WordPlaces kPlaces;
 
-inline __m256i look_up(const uint32_t* entries, __m256i x, __m256i row_class, __m256i column, __m256i last) {
-  const __m256i index = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(row_class, column), _mm256_setzero_si256()), last);
+template <bool trellis>
+inline __m256i look_up(const uint32_t* entries, __m256i x, __m256i row_class, __m256i column, __m256i last, __m256i state) {
+  __m256i index = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(row_class, column), _mm256_setzero_si256()), last);
+  if (trellis) index = _mm256_or_si256(_mm256_slli_epi32(index, 1), _mm256_and_si256(state, _mm256_set1_epi32(1)));
   const __m256i slot = _mm256_and_si256(x, _mm256_set1_epi32(2047));
   alignas(32) uint32_t at[8];
   _mm256_store_si256(reinterpret_cast<__m256i*>(at), _mm256_or_si256(_mm256_slli_epi32(index, 11), slot));
@@ -43,31 +46,48 @@ inline __m256i advance(__m256i x, __m256i entry, const char*& place) {
 
 inline __m256i load(const int32_t* from) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(from)); }
 
-bool decode(LaneStates& states, LaneGroup& group) {
-  constexpr int64_t kMostBytes = 16 * 32 + 16;
-  if (group.rows != 16 || states.end - states.place < kMostBytes) return generic_lanes.decode(states, group);
+inline __m256i moved_on(__m256i state, __m256i entry) {  // next_trellis_state()
+  static_assert(kTrellisInput == 4);
+  const __m256i odd = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_and_si256(state, _mm256_set1_epi32(1)));
+  const __m256i input = _mm256_slli_epi32(_mm256_and_si256(entry, _mm256_set1_epi32(2)), 1);
+  const __m256i fed = _mm256_xor_si256(_mm256_srli_epi32(state, 1), _mm256_and_si256(odd, _mm256_set1_epi32(kTrellisFeedback)));
+  return _mm256_xor_si256(fed, input);
+}
+
+template <bool trellis>
+bool decode_whole(LaneStates& states, LaneGroup& group) {
   auto* stored = reinterpret_cast<__m256i*>(states.x);
   __m256i a = _mm256_loadu_si256(stored), b = _mm256_loadu_si256(stored + 1);
   const __m256i rows_a = load(group.row_class), rows_b = load(group.row_class + 8), last = _mm256_set1_epi32(group.last);
+  __m256i state_a = load(group.trellis_state), state_b = load(group.trellis_state + 8);
   const char* place = states.place;
   __m128i escaped = _mm_setzero_si128();
   for (int j = 0; j < group.count; ++j) {
     const __m256i column = _mm256_set1_epi32(group.columns[j]);
-    const __m256i entry_a = look_up(group.entries, a, rows_a, column, last);
-    const __m256i entry_b = look_up(group.entries, b, rows_b, column, last);
+    const __m256i entry_a = look_up<trellis>(group.entries, a, rows_a, column, last, state_a);
+    const __m256i entry_b = look_up<trellis>(group.entries, b, rows_b, column, last, state_b);
     a = advance(a, entry_a, place);
     b = advance(b, entry_b, place);
+    if (trellis) state_a = moved_on(state_a, entry_a), state_b = moved_on(state_b, entry_b);
     const __m256i low_a = _mm256_srai_epi32(_mm256_slli_epi32(entry_a, 24), 24);
     const __m256i low_b = _mm256_srai_epi32(_mm256_slli_epi32(entry_b, 24), 24);
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low_a, low_b), 0xD8);
     const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    escaped = _mm_or_si128(escaped, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(-128)));
+    escaped = _mm_or_si128(escaped, _mm_cmplt_epi8(bytes, _mm_set1_epi8(trellis ? -kTrellisLevel : -127)));
     _mm_store_si128(reinterpret_cast<__m128i*>(group.tile[j]), bytes);
   }
   _mm256_storeu_si256(stored, a);
   _mm256_storeu_si256(stored + 1, b);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(group.trellis_state), state_a);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(group.trellis_state + 8), state_b);
   states.place = place;
   return _mm_movemask_epi8(escaped) != 0;
+}
+
+bool decode(LaneStates& states, LaneGroup& group) {
+  constexpr int64_t kMostBytes = 16 * 32 + 16;
+  if (group.rows != 16 || states.end - states.place < kMostBytes) return generic_lanes.decode(states, group);
+  return group.trellis ? decode_whole<true>(states, group) : decode_whole<false>(states, group);
 }
 
 // Four rounds of interleaving: row i of the result is column i of the tile.

@@ -91,6 +91,7 @@ LanePlan PlanCode::get(FineDecoder& rans, const WeightTarget& block, const std::
     plan.shape.largest = bits(level_bits(block.level));
     if (plan.shape.largest > 0) get_shape(rans, plan, where);
   }
+  plan.shape.trellis = block.trellis;
   before_ = plan, any_ = true;
   if (plan.shape.largest == 0) return plan;
   const bool by_column = plan.classed && bits(1) != 0;

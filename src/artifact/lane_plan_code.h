@@ -32,7 +32,9 @@ class PlanCode {
 inline int level_bits(int level) { return std::bit_width(static_cast<unsigned>(std::min(level, kMostLevel))); }
 // Whether a plan says the same as another but for its columns.
 inline bool same_but_columns(const LanePlan& a, const LanePlan& b) {
-  return a.shape == b.shape && a.rule == b.rule && a.power == b.power && a.classed == b.classed;
+  LaneShape shape = a.shape;
+  shape.trellis = b.shape.trellis;
+  return shape == b.shape && a.rule == b.rule && a.power == b.power && a.classed == b.classed;
 }
 
 }  // namespace fairway

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/trellis.h"
 
 namespace fairway {
 namespace {
@@ -25,16 +26,18 @@ double exp_negative(double y) {  // e^−y
 }
 
 // Adds half the shares of the bins [v − ½, v + ½) of a Gaussian density h^((8x)²), by the midpoint rule at x = (j + ½)/4, four
-// points a bin. Neighbouring points differ by a factor h^(8(j+1))…, so multiplication alone does it.
-void add_gaussian(int width, LaneShares& shares) {
+// points a bin, of even or odd v eight. Neighbouring points differ by a factor h^(8(j+1))…, so multiplication alone does it.
+void add_gaussian(int width, LaneLevels levels, LaneShares& shares) {
   const double sigma = std::max(width_value(width), 0.03);
   const double h = exp_negative(1 / (128 * sigma * sigma));  // (8x)² = (2j + 1)²; e^(−x²/2σ²) = h^((8x)²)
   double h8 = h * h;
   h8 *= h8, h8 *= h8;
   LaneShares own{};
   double point = h, step = 1, sum = 0;
-  for (size_t j = 0; j < 4 * own.size() - 2 && point > 1e-60; ++j) {
-    own[(j + 2) / 4] += point;
+  for (size_t j = 0; point > 1e-60; ++j) {
+    const size_t level = levels == LaneLevels::all ? (j + 2) / 4 : levels == LaneLevels::even ? (j + 4) / 8 * 2 : j / 8 * 2 + 1;
+    if (level >= own.size()) break;
+    own[level] += point;
     step *= h8, point *= step;
   }
   for (const double share : own) sum += 2 * share;  // both signs; of zero both halves
@@ -51,10 +54,10 @@ int width_of_class(int width, int index) {
   return std::clamp(width + kWidthsPerOctave / kClassesPerOctave * (index - kMiddleClass), 0, kLaneWidths - 1);
 }
 
-LaneShares lane_shares(int width, int spread, int largest) {
+LaneShares lane_shares(int width, int spread, int largest, LaneLevels levels) {
   LaneShares shares{};
   const int apart = kLaneSpreads[static_cast<size_t>(spread)];
-  for (const int side : {width - apart, width + apart}) add_gaussian(std::clamp(side, 0, kLaneWidths - 1), shares);
+  for (const int side : {width - apart, width + apart}) add_gaussian(std::clamp(side, 0, kLaneWidths - 1), levels, shares);
   double sum = shares[0];
   for (int v = 1; v <= largest; ++v) sum += 2 * shares[static_cast<size_t>(v)];
   for (int v = 0; v <= kMostLevel; ++v)
@@ -62,38 +65,47 @@ LaneShares lane_shares(int width, int spread, int largest) {
   return shares;
 }
 
-LaneClass lane_class(int width, int spread, int largest) {
-  const LaneShares shares = lane_shares(width, spread, largest);
-  LaneClass out;
-  while (out.core < largest && shares[static_cast<size_t>(out.core) + 1] * kLaneScale >= kLeastSlots) ++out.core;
+LaneClass lane_class(int width, int spread, int largest, LaneLevels levels) {
+  const bool all = levels == LaneLevels::all;
+  const int first = levels == LaneLevels::odd ? 1 : 0, step = all ? 1 : 2, escapes = step;
+  if (!all) largest = std::min(largest, kTrellisLevel);
+  const LaneShares shares = lane_shares(width, spread, largest, levels);
+  LaneClass out{.core = first};
+  while (out.core + step <= largest && shares[static_cast<size_t>(out.core + step)] * kLaneScale >= kLeastSlots)
+    out.core += step;
   // From the rarest to zero; what rounding gave or took goes on to the next.
   double beyond = 0;
   for (int v = out.core + 1; v <= largest; ++v) beyond += 2 * shares[static_cast<size_t>(v)];
-  const int escape = out.core < largest ? std::max(1, nearest(beyond * kLaneScale)) : 0;
-  double carry = beyond * kLaneScale - escape;
-  int left = static_cast<int>(kLaneScale) - escape;
+  const int escape = out.core + step <= largest ? std::max(1, nearest(beyond * kLaneScale / escapes)) : 0;
+  double carry = beyond * kLaneScale - escapes * escape;
+  int left = static_cast<int>(kLaneScale) - escapes * escape;
   std::array<int, kMostLevel + 1> freq{};
-  for (int v = out.core; v > 0; --v) {
+  for (int v = out.core; v > first; v -= step) {
     const double ideal = shares[static_cast<size_t>(v)] * kLaneScale + carry / 2;
     int& own = freq[static_cast<size_t>(v)];
     own = std::max(1, nearest(ideal));
     carry = 2 * (ideal - own), left -= 2 * own;
   }
-  FAIRWAY_ASSERT(left > 0, "frequencies do not fit their scale");
-  freq[0] = left;
+  FAIRWAY_ASSERT(left > first, "frequencies do not fit their scale");
+  freq[static_cast<size_t>(first)] = left / (1 + first);
   uint32_t start = 0;
   const auto put = [&](int symbol, int count) {
     out.ranges[static_cast<size_t>(symbol - kEscape)] = {static_cast<uint16_t>(start), static_cast<uint16_t>(count)};
     start += static_cast<uint32_t>(count);
   };
-  put(kEscape, escape);
-  for (int v = -out.core; v <= out.core; ++v) put(v, freq[static_cast<size_t>(std::abs(v))]);
+  for (int i = 0; i < escapes; ++i) put(kEscape + first + 2 * i, escape);
+  for (int v = -out.core; v <= out.core; v += step) put(v, freq[static_cast<size_t>(std::abs(v))]);
   return out;
 }
 
-LaneTables::LaneTables(const LaneShape& shape) {
-  for (int index = shape.lowest; index <= shape.highest; ++index)
-    classes_.push_back(lane_class(width_of_class(shape.width, index), shape.spread, shape.largest));
+LaneTables::LaneTables(const LaneShape& shape) : trellis_(shape.trellis), last_(shape.highest - shape.lowest) {
+  const auto add = [&](int index, LaneLevels levels) {
+    classes_.push_back(lane_class(width_of_class(shape.width, index), shape.spread, shape.largest, levels));
+  };
+  for (int index = shape.lowest; index <= shape.highest; ++index) {
+    add(index, trellis_ ? LaneLevels::even : LaneLevels::all);
+    if (trellis_) add(index, LaneLevels::odd);
+  }
   entries_.resize(classes_.size() * kLaneScale);
   uint32_t* place = entries_.data();
   for (const LaneClass& own : classes_) {

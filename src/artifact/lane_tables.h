@@ -25,6 +25,7 @@ struct LaneShape {
   int spread = 0;                                     // one of kLaneSpreads
   int largest = 0;                                    // |q| is at most this
   int lowest = kMiddleClass, highest = kMiddleClass;  // classes that have a table
+  bool trellis = false;                               // known of the tensor, not stored
   bool operator==(const LaneShape&) const = default;
 };
 inline constexpr std::array<int, 8> kLaneSpreads{0, 3, 6, 9, 12, 16, 21, 28};  // 32nds of an octave to either side
@@ -38,19 +39,25 @@ struct LaneClass {
   int core = 0;                         // |q| up to this have ranges of their own
   std::array<LaneRange, 256> ranges{};  // by q + 128; the first is the escape's
 };
+// Under a trellis a weight is known to be even or odd, and each level stands for two steps. The escapes are then the four
+// lowest symbols, so that they too are even or odd and have the second bit of what they stand for.
+enum class LaneLevels : uint8_t { even, odd, all };
 using LaneShares = std::array<double, kMostLevel + 1>;  // of |q| = 0, 1, …; those of ±q are equal
-LaneShares lane_shares(int width, int spread, int largest);
-LaneClass lane_class(int width, int spread, int largest);
+LaneShares lane_shares(int width, int spread, int largest, LaneLevels levels = LaneLevels::all);
+LaneClass lane_class(int width, int spread, int largest, LaneLevels levels = LaneLevels::all);
 
 // What decoding looks up: q in the lowest byte, then 12 bits of frequency, then the slot's place in its range.
 class LaneTables {
  public:
   explicit LaneTables(const LaneShape& shape);
-  const uint32_t* entries() const { return entries_.data(); }  // (classes, 2^11) from shape.lowest on
-  const LaneClass& operator[](int index) const { return classes_[static_cast<size_t>(index)]; }
-  int last() const { return static_cast<int>(classes_.size()) - 1; }
+  const uint32_t* entries() const { return entries_.data(); }  // (classes, 2^11) from shape.lowest on; of a trellis (…, 2, …)
+  const LaneClass& of(int index, int q) const { return classes_[static_cast<size_t>(trellis_ ? 2 * index + (q & 1) : index)]; }
+  int last() const { return last_; }
+  bool trellis() const { return trellis_; }
 
  private:
+  bool trellis_;
+  int last_;
   std::vector<LaneClass> classes_;
   std::vector<uint32_t> entries_;
 };

@@ -46,6 +46,8 @@ struct TensorWalk {
     by_column = !plan.columns.empty();
   }
   const int32_t* columns_at(int64_t j) const { return columns.data() + (by_column ? j : 0); }
+  // What is coded of a weight at this place: its class, of even or odd ones under a trellis.
+  const LaneClass& own(int64_t j, int row_class, int q) const { return tables.of(index(j, row_class), q); }
   int index(int64_t j, int row_class) const {
     return std::clamp(columns[static_cast<size_t>(by_column ? j : j % kLaneCols)] + row_class, 0, tables.last());
   }
@@ -55,6 +57,12 @@ struct TensorWalk {
   std::vector<int32_t> columns;
   bool by_column = false;
 };
+
+// The least magnitude above the core, under a trellis, that has the two lowest bits of q.
+inline int first_beyond(int core, int q, bool negative) {
+  const int next = core + 2;
+  return (((negative ? -next : next) ^ q) & 3) == 0 ? next : next + 2;
+}
 
 // Tables of the last shape asked for: neighbours often share it.
 class KeptTables {

@@ -35,7 +35,8 @@ void try_general(Section& best, std::string_view plain, CodecChoice choice) {
 
 double order0_bytes(std::span<const WeightBlock> blocks) {
   double bits = 0;
-  for (const WeightBlock& block : blocks) bits += entropy_of({block.q, static_cast<size_t>(block.rows * block.cols)});
+  for (const WeightBlock& block : blocks)
+    bits += entropy_of({block.q, static_cast<size_t>(block.rows * block.cols)}, block.trellis);
   return bits / 8;
 }
 

@@ -93,25 +93,33 @@ void ShapedModels::prepare(uint64_t classes) {
     const int index = std::countr_zero(classes);
     if ((known_ >> index & 1) == 0) {
       const Shares shares = shares_of(std::clamp(scale_of_class(shape_.scale, index), 0, kScales - 1), shape_.spread);
-      const double units = kStrengths[static_cast<size_t>(shape_.strength)] * FineModel::kObservation;
-      std::array<uint32_t, 256> prior{};
-      for (int v = -kZeroSymbol; v <= kZeroSymbol; ++v) {
-        const int symbol = v + kZeroSymbol;
-        prior[static_cast<size_t>(symbol)] = nearest_count(shares[static_cast<size_t>(v < 0 ? -v : v)] * units);
-      }
-      places_[static_cast<size_t>(index)] = static_cast<uint8_t>(models_.size());
-      models_.emplace_back().begin(prior);
+      begin_model(index, shares);
+      if (trellis_) begin_model(index + kClasses, shares);
       known_ |= uint64_t{1} << index;
     }
     (*this)[index].refresh(alphabet_, use_);
+    if (trellis_) (*this)[index + kClasses].refresh(alphabet_, use_);
     ready_ |= uint64_t{1} << index;
   }
 }
 
+void ShapedModels::begin_model(int context, const Shares& shares) {
+  const double units = kStrengths[static_cast<size_t>(shape_.strength)] * FineModel::kObservation * (trellis_ ? 2 : 1);
+  std::array<uint32_t, 256> prior{};
+  for (int v = -kZeroSymbol; v <= kZeroSymbol; ++v) {
+    if (trellis_ && (v & 1) != context / kClasses) continue;
+    prior[static_cast<size_t>(v + kZeroSymbol)] = nearest_count(shares[static_cast<size_t>(v < 0 ? -v : v)] * units);
+  }
+  places_[static_cast<size_t>(context)] = static_cast<uint8_t>(models_.size());
+  models_.emplace_back().begin(prior);
+}
+
 void ShapedModels::adapt() {
   for (uint64_t left = ready_; left != 0; left &= left - 1) {
-    FineModel& model = (*this)[std::countr_zero(left)];
-    if (model.due()) model.refresh(alphabet_, use_);
+    for (int context = std::countr_zero(left); context < (trellis_ ? 2 : 1) * kClasses; context += kClasses) {
+      FineModel& model = (*this)[context];
+      if (model.due()) model.refresh(alphabet_, use_);
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Models of the weight coder since version 2. A tensor names the shape its weights have as a whole: the mean of |q| on a grid
 // of 32 to the octave, and how far two Gaussians of equal share lie apart, which gives the heavier tails that real weights
 // have. A class of expected magnitude, told relative to that mean, begins with the shape at its own mean as a prior that counts
-// for `strength` weights, and learns from there. So little is paid for learning what a shape already says.
+// for `strength` weights, and learns from there. So little is paid for learning what a shape already says. Under a trellis a
+// class has two models, of even and of odd values.
 #pragma once
 
 #include <array>
@@ -34,9 +35,11 @@ class ShapedModels {
   explicit ShapedModels(FineModel::Use use) : use_(use) { places_.fill(0); }
   FineModel& operator[](int index) { return models_[places_[static_cast<size_t>(index)]]; }
   bool any() const { return known_ != 0; }
-  void begin_shape(const WeightShape& shape);  // forgets everything
-  void begin_tensor(int largest) {             // |q| at most `largest`; goes on from what was learned
+  void begin_shape(const WeightShape& shape);     // forgets everything
+  void begin_tensor(int largest, bool trellis) {  // |q| at most `largest`; goes on from what was learned
     alphabet_ = {kZeroSymbol - largest, kZeroSymbol + largest};
+    if (trellis != trellis_ && known_ != 0) begin_shape(shape_);
+    trellis_ = trellis;
     ready_ = 0;
   }
   void require(uint64_t classes) {
@@ -46,12 +49,14 @@ class ShapedModels {
 
  private:
   void prepare(uint64_t classes);
+  void begin_model(int context, const Shares& shares);
 
   FineModel::Use use_;
   FineModel::Alphabet alphabet_;
   WeightShape shape_;
+  bool trellis_ = false;
   uint64_t known_ = 0, ready_ = 0;  // begun at all; refreshed for this tensor's alphabet
-  std::array<uint8_t, kClasses> places_;
+  std::array<uint8_t, 2 * kClasses> places_;
   std::vector<FineModel> models_;  // those begun
 };
 

@@ -18,7 +18,8 @@ auto weight_streams(Tensors& tensors, int64_t layers) {
   WeightStreams<std::remove_pointer_t<decltype(tensors.front().q.data())>> streams;
   for (auto& t : tensors) {
     if (t.coding != TensorCoding::integer_rows) continue;
-    streams[static_cast<size_t>(stream_role(t, layers))].push_back({t.q.data(), t.rows, t.cols, largest_level(t.bits)});
+    streams[static_cast<size_t>(stream_role(t, layers))].push_back(
+        {t.q.data(), t.rows, t.cols, largest_level(t.bits), t.trellis});
   }
   return streams;
 }

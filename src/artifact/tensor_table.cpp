@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, kStreamRoles> kRoleNames{"token",  "query", "key",  "value",
                                                                 "output", "up",    "down", "other"};
-constexpr int kHalfCode = 16, kSingleCode = 32;  // integer rows: the bits themselves
-constexpr int kColumnSteps = 64;                 // added to the bits where steps differ by column
+constexpr int kHalfCode = 16, kSingleCode = 32;   // integer rows: the bits themselves
+constexpr int kColumnSteps = 64, kTrellis = 128;  // added to the bits where steps differ by column, where q follow a trellis
 constexpr int64_t kMostRank = 256, kLeastGroup = 8, kMostGroup = 65536;
 constexpr int kGroupShift = 9;  // rank and, where it is not the usual one, group of a correction in one number
 
@@ -30,7 +30,8 @@ LowRankCorrection read_correction(uint64_t code) {
 }
 
 int coding_code(const QuantizedTensor& tensor) {
-  if (tensor.coding == TensorCoding::integer_rows) return tensor.bits + (tensor.columns.empty() ? 0 : kColumnSteps);
+  if (tensor.coding == TensorCoding::integer_rows)
+    return tensor.bits + (tensor.columns.empty() ? 0 : kColumnSteps) + (tensor.trellis ? kTrellis : 0);
   return tensor.coding == TensorCoding::half ? kHalfCode : kSingleCode;
 }
 
@@ -43,15 +44,16 @@ QuantizedTensor read_line(ByteReader& reader, const std::string& where, bool& by
   tensor.slice = static_cast<int64_t>(reader.varint("the tensor table")) - 1;
   tensor.rows = static_cast<int64_t>(reader.varint("the tensor table"));
   tensor.cols = static_cast<int64_t>(reader.varint("the tensor table"));
-  const int code = reader.byte("the tensor table"), bits = code & ~kColumnSteps;
+  const int code = reader.byte("the tensor table"), bits = code & ~(kColumnSteps | kTrellis);
   if (bits >= 2 && bits <= 8) {
     tensor.coding = TensorCoding::integer_rows;
     tensor.bits = bits;
-    by_column = code != bits;
+    by_column = (code & kColumnSteps) != 0;
+    tensor.trellis = (code & kTrellis) != 0;
   } else if (code == kHalfCode || code == kSingleCode) {
     tensor.coding = code == kHalfCode ? TensorCoding::half : TensorCoding::single;
   } else {
-    throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, 66 to 72, 16 or 32", where,
+    throw InputError(fmt::format("{}tensor table: {} has coding {}, expected 2 to 8, plus 64, 128 or both, or 16 or 32", where,
                                  tensor_name(tensor.bank, tensor.slice), code));
   }
   const uint64_t stored = reader.varint("the tensor table");

@@ -141,7 +141,7 @@ struct Measurer {
 Measurer measured(const WeightBlock& block, int mode) {
   Measurer measurer;
   NoModels none;
-  WeightWalk(mode, {}, block.cols)(block.q, block.rows, none, measurer);
+  WeightWalk(mode, {}, block.cols, block.trellis)(block.q, block.rows, none, measurer);
   return measurer;
 }
 
@@ -199,10 +199,10 @@ class Chooser {
     } else {
       trial = models_;
     }
-    trial.begin_tensor(choice.largest);
+    trial.begin_tensor(choice.largest, block_.trellis);
     Counter counter;
     counter.bits = header_bits(choice, before_, block_.level);
-    WeightWalk(choice.mode, base_of(choice.shape), block_.cols)(block_.q, rows_, trial, counter);
+    WeightWalk(choice.mode, base_of(choice.shape), block_.cols, block_.trellis)(block_.q, rows_, trial, counter);
     if (!(counter.bits < least_)) return false;
     least_ = counter.bits, best_ = choice;
     return true;
@@ -232,9 +232,9 @@ std::string encode_weights(std::span<const WeightBlock> blocks, std::vector<doub
     before = choice;
     if (choice.largest == 0) return;
     if (choice.fresh) models.begin_shape(choice.shape);
-    models.begin_tensor(choice.largest);
+    models.begin_tensor(choice.largest, block.trellis);
     Putter putter{rans};
-    WeightWalk(choice.mode, base_of(choice.shape), block.cols)(block.q, block.rows, models, putter);
+    WeightWalk(choice.mode, base_of(choice.shape), block.cols, block.trellis)(block.q, block.rows, models, putter);
   };
   for (const WeightBlock& block : blocks) {
     const size_t first = rans.count();
@@ -257,9 +257,9 @@ void decode_weights(std::string_view bytes, std::span<const WeightTarget> blocks
       continue;
     }
     if (choice.fresh) models.begin_shape(choice.shape);
-    models.begin_tensor(choice.largest);
+    models.begin_tensor(choice.largest, block.trellis);
     Getter getter{rans};
-    WeightWalk(choice.mode, base_of(choice.shape), block.cols)(block.q, block.rows, models, getter);
+    WeightWalk(choice.mode, base_of(choice.shape), block.cols, block.trellis)(block.q, block.rows, models, getter);
   }
   if (!rans.ended_well()) throw InputError(where + "the coder's state does not end where encoding began");
 }

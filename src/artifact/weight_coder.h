@@ -16,7 +16,8 @@ template <class Weight>
 struct WeightMatrix {
   Weight* q = nullptr;  // (rows, cols)
   int64_t rows = 0, cols = 0;
-  int level = 127;  // |q| is at most this
+  int level = 127;       // |q| is at most this
+  bool trellis = false;  // down a column q follow a trellis (base/trellis.h)
 };
 using WeightBlock = WeightMatrix<const int8_t>;
 using WeightTarget = WeightMatrix<int8_t>;  // to decode into

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/trellis.h"
+
 namespace fairway {
 
 inline constexpr int kClasses = 64;        // mean |q| from 2^-3 to 2^5
@@ -23,8 +25,9 @@ inline int class_of(float mean) {  // in units of 2^-13; class c begins at 2^(10
   return std::clamp(steps, 0, kClasses - 1);
 }
 
-// Walks one tensor in the order both sides share. coder.run(classes, d, n, models) codes n <= kRunLength values d; where the
-// mode is centred, d = q - the column's rounded mean, modulo 256 as bytes are, else d = q.
+// Walks one tensor in the order both sides share. coder.run(contexts, d, n, models) codes n <= kRunLength values d; where the
+// mode is centred, d = q - the column's rounded mean, modulo 256 as bytes are (250 under a trellis), else d = q. Under a
+// trellis, which tells whether d is odd, odd ones have contexts of their own, kClasses further on.
 class WeightWalk {
  public:
   struct Base {
@@ -32,13 +35,14 @@ class WeightWalk {
     int32_t mean = 0;      // what is expected before anything is seen, units of 2^-13
     float relative = 1.0;  // a mean times this is what classes are told by
   };
-  WeightWalk(int mode, const Base& base, int64_t cols)
+  WeightWalk(int mode, const Base& base, int64_t cols, bool trellis)
       : mode_(mode),
         base_class_(base.index),
         base_(base.mean),
         relative_(base.relative),
         spreads_(static_cast<size_t>(cols), base_),
         centres_((mode & kCentred) != 0 ? static_cast<size_t>(cols) : 0),
+        states_(trellis ? static_cast<size_t>(cols) : 0),
         coded_(static_cast<size_t>(cols)) {}
 
   template <class Models, class Coder>
@@ -75,6 +79,11 @@ class WeightWalk {
       const float factor = (mode_ & kByRow) != 0 ? static_cast<float>(seen) / static_cast<float>(expected) : 1.0F;
       std::array<uint8_t, kRunLength> classes;
       models.require(classify(spreads_.data() + j, factor * relative_, n, classes.data()));
+      for (size_t k = 0; k < static_cast<size_t>(n) && !states_.empty(); ++k) {
+        const auto at = static_cast<size_t>(j) + k;
+        if (((states_[at] ^ (centres_.empty() ? 0 : centre(at))) & 1) != 0)
+          classes[k] = static_cast<uint8_t>(classes[k] + kClasses);
+      }
       coder.run(classes.data(), coded_.data() + j, n, models);
       if (row < kFirstRows) models.adapt();  // what the prior has wrong is mended soon
       if ((mode_ & kByRow) == 0) continue;
@@ -94,16 +103,26 @@ class WeightWalk {
   static int32_t magnitude(int8_t d) { return (d < 0 ? -d : d) << kMeanBits; }
   int8_t centre(size_t j) const { return static_cast<int8_t>((centres_[j] + (1 << (kMeanBits - 1))) >> kMeanBits); }
 
+  // Under a trellis modulo 250, the least even number that tells all levels apart: no difference is then without a symbol.
+  int8_t wrapped(int value) const {
+    constexpr int kModulus = 2 * (kTrellisLevel + 1);
+    if (states_.empty()) return static_cast<int8_t>(value);
+    return static_cast<int8_t>(value > kTrellisLevel        ? value - kModulus
+                               : value < -kTrellisLevel - 1 ? value + kModulus
+                                                            : value);
+  }
   void subtract_centres(const int8_t* q) {
     if (centres_.empty()) std::copy_n(q, coded_.size(), coded_.begin());
-    for (size_t j = 0; j < centres_.size(); ++j) coded_[j] = static_cast<int8_t>(q[j] - centre(j));
+    for (size_t j = 0; j < centres_.size(); ++j) coded_[j] = wrapped(q[j] - centre(j));
   }
   void add_centres(int8_t* q) const {
     if (centres_.empty()) std::copy(coded_.begin(), coded_.end(), q);
-    for (size_t j = 0; j < centres_.size(); ++j) q[j] = static_cast<int8_t>(coded_[j] + centre(j));
+    for (size_t j = 0; j < centres_.size(); ++j) q[j] = wrapped(coded_[j] + centre(j));
   }
   // Running means; a difference is below 2^20 and a share at most 2^11, so the product keeps within 32 bits.
   void learn(const int8_t* q, int64_t row) {
+    for (size_t j = 0; j < states_.size(); ++j)
+      states_[j] = static_cast<uint8_t>((row + 1) % kTrellisRows == 0 ? 0 : next_trellis_state(states_[j], q[j]));
     const int64_t window = (mode_ & kFading) != 0 ? 64 : 1024;
     if ((mode_ & kByColumn) != 0) {
       const auto share = static_cast<int32_t>(32768 / std::min(row + 1 + kColumnPrior, window));
@@ -117,6 +136,7 @@ class WeightWalk {
   int32_t base_;
   float relative_;
   std::vector<int32_t> spreads_, centres_;  // per column, units of 2^-13
+  std::vector<uint8_t> states_;             // per column, of a trellis
   std::vector<int8_t> coded_;               // one row of d
 };
 

@@ -106,7 +106,7 @@ CodedStream code_stream(std::span<const WeightBlock> blocks, CodecChoice codec) 
   for (const WeightBlock& block : blocks) {
     const int64_t count = block.rows * block.cols;
     out.weights += count;
-    out.entropy_bits += entropy_of({block.q, static_cast<size_t>(count)});
+    out.entropy_bits += entropy_of({block.q, static_cast<size_t>(count)}, block.trellis);
   }
   if (out.weights > 0) out.section = encode_weight_section(blocks, codec);
   return out;
@@ -161,7 +161,7 @@ PackedSize estimate_size(const QuantizedModel& model, std::span<const double> or
   size_t next = 0;
   for (const QuantizedTensor& t : model.tensors) {
     if (t.coding == TensorCoding::integer_rows) {
-      size.weights += (next < order0.size() ? order0[next] : entropy_of(t.q)) / 8 * 1.0003 + 4;
+      size.weights += (next < order0.size() ? order0[next] : entropy_of(t.q, t.trellis)) / 8 * 1.0003 + 4;
       ++next;
       size.scales += 1.25 * static_cast<double>(t.rows);  // the high byte of a scale says little
     }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/rng.h"
+#include "base/trellis.h"
 #include "bench/timing.h"
 #include "quant/quantize_model.h"
 
@@ -33,6 +34,22 @@ QuantizedTensor round_matrix(const float* w, ParamId bank, int64_t slice, int64_
   return t;
 }
 
+// Without a search: decoding does not mind.
+void follow_trellis(const std::vector<float>& w, double step, QuantizedTensor& t) {
+  t.trellis = true, t.bits = 8;
+  std::vector<int> states(static_cast<size_t>(t.cols));
+  for (int64_t i = 0; i < t.rows; ++i) {
+    if (i % kTrellisRows == 0) std::fill(states.begin(), states.end(), 0);
+    for (size_t j = 0; j < states.size(); ++j) {
+      const size_t at = static_cast<size_t>(i * t.cols) + j;
+      const int odd = states[j] & 1, most = kTrellisLevel - odd;
+      const auto half = static_cast<int>(std::lrint((w[at] / step - odd) / 2));
+      t.q[at] = static_cast<int8_t>(std::clamp(2 * half + odd, -most, most));
+      states[j] = next_trellis_state(states[j], t.q[at]);
+    }
+  }
+}
+
 template <class Work>
 double median_seconds(Work&& work, int repeats) {
   std::vector<double> times;
@@ -51,11 +68,11 @@ CodedStream bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, i
   std::vector<std::vector<int8_t>> back;
   std::string plain;
   for (QuantizedTensor* t : tensors) {
-    blocks.push_back({t->q.data(), t->rows, t->cols, largest_level(t->bits)});
+    blocks.push_back({t->q.data(), t->rows, t->cols, largest_level(t->bits), t->trellis});
     back.emplace_back(t->q.size());
-    targets.push_back({back.back().data(), t->rows, t->cols, largest_level(t->bits)});
+    targets.push_back({back.back().data(), t->rows, t->cols, largest_level(t->bits), t->trellis});
     plain.append(reinterpret_cast<const char*>(t->q.data()), t->q.size());
-    line.weights += t->count(), line.entropy += entropy_of(t->q);
+    line.weights += t->count(), line.entropy += entropy_of(t->q, t->trellis);
   }
   Section section;
   std::vector<WeightTask> tasks;
@@ -72,8 +89,8 @@ CodedStream bench_stream(std::vector<QuantizedTensor*>& tensors, bool general, i
   std::vector<double> bits;
   encode_weight_section(blocks, CodecChoice::rans, &bits);
   for (size_t i = 0; i < bits.size(); ++i)
-    line.tensors.push_back(
-        {tensor_name(tensors[i]->bank, tensors[i]->slice), tensors[i]->count(), entropy_of(tensors[i]->q), bits[i]});
+    line.tensors.push_back({tensor_name(tensors[i]->bank, tensors[i]->slice), tensors[i]->count(),
+                            entropy_of(tensors[i]->q, tensors[i]->trellis), bits[i]});
   if (!general) return line;
   std::string coded, again;
   line.brotli_encode = measure_once([&] { coded = brotli_encode(plain); });
@@ -120,6 +137,7 @@ std::vector<QuantizedTensor> gaussian_matrices(int64_t weights, const PackBenchO
   for (int64_t i = 0; i * kRows * kCols < weights; ++i) {
     for (float& v : values) v = static_cast<float>(rng.normal());
     out.push_back(round_matrix(values.data(), ParamId::up, i, kRows, kCols, options.bits, options.k));
+    if (options.trellis) follow_trellis(values, options.k / largest_level(options.bits) / 2, out.back());
   }
   return out;
 }

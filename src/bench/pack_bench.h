@@ -16,7 +16,8 @@ namespace fairway::bench {
 struct PackBenchOptions {
   double k = 12.85;
   int bits = 6, repeats = 3;
-  int64_t share = 8;  // Brotli and LZMA take one in so many tensors of a large model
+  bool trellis = false;  // Gaussian weights: the nearest that a trellis allows, on a grid of half the step
+  int64_t share = 8;     // Brotli and LZMA take one in so many tensors of a large model
 };
 
 // A tensor's share of its stream beside the entropy of its own levels.

@@ -1,6 +1,7 @@
 // One block of columns of GPTQ (scoring spec §4.5 step 5). For each row and each column j of [begin, end) in order:
 //   q = clamp(round_half_even(w_j/s), ±levels),  e = (w_j − s·q)/U_jj,  w_l −= e·U_jl for the block's columns l > j;
-// then the columns after the block: W −= E·U[block, rest].
+// then the columns after the block: W −= E·U[block, rest]. With rates the q of a column are those of the path through the
+// trellis (base/trellis.h) that minimises Σ (w_j/s − q)² + rate_j(|q|) over the rows from one start of it to the next.
 #pragma once
 
 #include "ops/op.h"
@@ -19,12 +20,17 @@ struct GptqBlock {
     T scale;   // (R); a row whose scale is zero becomes zeros
     T error;   // (R, at least end − begin), written: e
     T loss;    // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
+    T rate;    // (C, levels + 1), optional: what |q| = 0, 1, … cost in each column, in squares of the step
   };
   using In = InOf<Tensor>;
   using Out = None;
   using Saved = None;
-  static constexpr InOf<Arg> kIn{
-      .work = arg::state, .factor = arg::state, .scale = arg::state, .error = arg::state, .loss = arg::state};
+  static constexpr InOf<Arg> kIn{.work = arg::state,
+                                 .factor = arg::state,
+                                 .scale = arg::state,
+                                 .error = arg::state,
+                                 .loss = arg::state,
+                                 .rate = arg::state.optional()};
   OpPlan plan(const In&) const;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "quant/shared_tensors.h"
 
@@ -21,8 +22,14 @@ constexpr int64_t kSampled = 4, kLeastSampled = 1 << 17;
 constexpr std::array<double, 12> kMeasured{-5, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
 
 struct Interpolated {
-  double bits, error;
+  double bits, log_error;
 };
+
+// Bits that one takes more than the other for the same error: half a weight's logarithm of the error is a bit.
+template <class Option, class Other>
+double bits_beyond(const Option& a, const Other& b, int64_t weights) {
+  return a.bits - b.bits + 0.5 * static_cast<double>(weights) * (a.log_error - b.log_error) / std::numbers::ln2;
+}
 
 // Bits and the logarithm of the error are linear between measured steps.
 template <class Options>
@@ -31,7 +38,7 @@ Interpolated interpolate(const Options& options, int step) {
   while (right + 1 < options.size() && options[right].step < step) ++right;
   const auto &a = options[right - 1], &b = options[right];
   const double share = static_cast<double>(step - a.step) / static_cast<double>(b.step - a.step);
-  return {a.bits + share * (b.bits - a.bits), std::exp(a.log_error + share * (b.log_error - a.log_error))};
+  return {a.bits + share * (b.bits - a.bits), a.log_error + share * (b.log_error - a.log_error)};
 }
 
 Recipe with_own_rules(Recipe recipe) {
@@ -73,7 +80,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
   measure(samples);
 }
 
-// Each row is rounded without the others, so that some of them say what all would take and lose.
+// Rows are rounded without the others, or with those of their band, so that some of them say what all would take and lose.
 BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), plan(whole) {
   const MatrixView w = whole.weight;
   const int64_t each = std::clamp<int64_t>(w.count() / kLeastSampled, 1, std::min(kSampled, w.rows));
@@ -93,18 +100,37 @@ BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), pl
   errors = all / here;
 }
 
+// A trellis that gains does so at all coarser steps: what keeps it from gaining is the end of its grid. So rounding is measured
+// until it has lost twice.
 void BitAllocator::measure(std::span<const Sample> samples) {
+  std::vector<const Sample*> all;
+  for (const Sample& sample : samples) all.push_back(&sample);
+  std::vector<const Sample*> rounded = all;
   for (const double doublings : kMeasured) {
     const int step = static_cast<int>(doublings * kSteps);
-    std::vector<TensorJob> jobs;
-    for (const Sample& sample : samples) jobs.push_back({&sample.plan, setting(entries_[sample.entry], step)});
-    const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
-    for (size_t n = 0; n < samples.size(); ++n) {
-      const Sample& sample = samples[n];
-      const double error = sample.errors * damage_.relative_error(sample.entry, parts[n].report);
-      entries_[sample.entry].options.push_back(
-          {step, sample.rows * estimated_bits(parts[n].tensor), std::log(std::max(error, kLeastError))});
-    }
+    measure(rounded, {step, false});
+    measure(all, {step, true});
+    std::erase_if(rounded, [&](const Sample* sample) {
+      const Entry& entry = entries_[sample->entry];
+      const auto gains = [&](size_t at) {
+        return bits_beyond(entry.rounded[at], entry.by_trellis[at], entry.plan.weight.count()) > 0;
+      };
+      const size_t last = entry.rounded.size() - 1;
+      return last > 0 && gains(last) && gains(last - 1);
+    });
+  }
+}
+
+void BitAllocator::measure(std::span<const Sample* const> samples, Knob knob) {
+  std::vector<TensorJob> jobs;
+  for (const Sample* sample : samples) jobs.push_back({&sample->plan, setting(entries_[sample->entry], knob)});
+  const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
+  for (size_t n = 0; n < samples.size(); ++n) {
+    const Sample& sample = *samples[n];
+    Entry& entry = entries_[sample.entry];
+    const double error = sample.errors * damage_.relative_error(sample.entry, parts[n].report);
+    (knob.trellis ? entry.by_trellis : entry.rounded)
+        .push_back({knob.step, sample.rows * estimated_bits(parts[n].tensor), std::log(std::max(error, kLeastError))});
   }
 }
 
@@ -118,14 +144,32 @@ void BitAllocator::quantize(const std::vector<size_t>& which) {
   for (size_t n = 0; n < which.size(); ++n) entries_[which[n]].part = std::move(parts[n]);
 }
 
-GridSetting BitAllocator::setting(const Entry& entry, int step) const {
-  return shared_step_setting(entry.largest, std::exp2(static_cast<double>(step) / kSteps) * entry.typical);
+GridSetting BitAllocator::setting(const Entry& entry, Knob knob) const {
+  return shared_step_setting(entry.largest, std::exp2(static_cast<double>(knob.step) / kSteps) * entry.typical, knob.trellis);
+}
+
+BitAllocator::Predicted BitAllocator::predicted(const Entry& entry, Knob knob) {
+  const Interpolated at = interpolate(knob.trellis ? entry.by_trellis : entry.rounded, knob.step);
+  return {at.bits, std::exp(at.log_error)};
+}
+
+template <class Visit>
+void BitAllocator::each_knob(const Entry& entry, Visit&& visit) {
+  for (const bool trellis : {false, true})
+    for (int step = kFinest; step <= (trellis ? kCoarsest : entry.rounded.back().step); ++step)
+      visit(Knob{step, trellis}, predicted(entry, {step, trellis}));
 }
 
 double BitAllocator::predicted_bits(int step) const {
   double total = 0;
-  for (const Entry& entry : entries_)
-    total += entry.options.empty() ? estimated_bits(entry.part.tensor) : interpolate(entry.options, step).bits;
+  for (const Entry& entry : entries_) {
+    if (entry.fixed())
+      total += estimated_bits(entry.part.tensor);
+    else if (step > entry.rounded.back().step)
+      total += predicted(entry, {step, true}).bits;
+    else
+      total += predicted(entry, {step, false}).bits;
+  }
   return total;
 }
 
@@ -133,30 +177,27 @@ BitAllocator::Choice BitAllocator::at_price(double price) const {
   Choice out;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    if (entry.options.empty()) {
-      out.bits += estimated_bits(entry.part.tensor);
-      out.steps.push_back(0);
-      continue;
-    }
+    Knob chosen;
     double best = std::numeric_limits<double>::infinity(), bits = 0;
-    int chosen = kCoarsest;
-    for (int step = kFinest; step <= kCoarsest; ++step) {
-      const Interpolated option = interpolate(entry.options, step);
-      const double cost = damage_.of_tensor(i, option.error) + price * option.bits;
-      if (!(cost < best)) continue;
-      best = cost;
-      bits = option.bits;
-      chosen = step;
-    }
+    if (entry.fixed())
+      bits = estimated_bits(entry.part.tensor);
+    else
+      each_knob(entry, [&](Knob knob, const Predicted& option) {
+        const double cost = damage_.of_tensor(i, option.error) + price * option.bits;
+        if (!(cost < best)) return;
+        best = cost;
+        bits = option.bits;
+        chosen = knob;
+      });
     out.bits += bits;
-    out.steps.push_back(chosen);
+    out.knobs.push_back(chosen);
   }
   return out;
 }
 
 // Bisects the price. Where a tensor's curve is not convex its step jumps at one price, and so do all bits; what the jump leaves
 // free is spent on steps between.
-std::vector<int> BitAllocator::choose(double target_bits) const {
+std::vector<BitAllocator::Knob> BitAllocator::choose(double target_bits) const {
   double low = -60, high = 30;  // log2 of the price
   Choice fits = at_price(std::exp2(high)), exceeds = at_price(std::exp2(low));
   for (int round = 0; round < 40; ++round) {
@@ -166,28 +207,29 @@ std::vector<int> BitAllocator::choose(double target_bits) const {
     (small ? high : low) = middle;
     (small ? fits : exceeds) = std::move(tried);
   }
-  spend(target_bits - fits.bits, exceeds.steps, fits.steps);
-  return fits.steps;
+  spend(target_bits - fits.bits, exceeds.knobs, fits.knobs);
+  return fits.knobs;
 }
 
-void BitAllocator::spend(double free_bits, const std::vector<int>& finest, std::vector<int>& steps) const {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (entries_[i].options.empty()) continue;
-    const double now = interpolate(entries_[i].options, steps[i]).bits;
-    for (int step = finest[i]; step < steps[i]; ++step) {
-      const double more = interpolate(entries_[i].options, step).bits - now;
-      if (more > free_bits) continue;
-      free_bits -= more;
-      steps[i] = step;
-    }
+void BitAllocator::spend(double free_bits, const std::vector<Knob>& finest, std::vector<Knob>& knobs) const {
+  for (size_t i = 0; i < knobs.size(); ++i) {
+    if (entries_[i].fixed() || finest[i] == knobs[i]) continue;
+    const double least = predicted(entries_[i], finest[i]).error, now = predicted(entries_[i], knobs[i]).bits;
+    Predicted best = predicted(entries_[i], knobs[i]);
+    each_knob(entries_[i], [&](Knob knob, const Predicted& option) {
+      if (option.error < least || option.error >= best.error || option.bits - now > free_bits) return;
+      best = option;
+      knobs[i] = knob;
+    });
+    free_bits -= best.bits - now;
   }
 }
 
-double BitAllocator::realize(const std::vector<int>& steps) {
+double BitAllocator::realize(const std::vector<Knob>& knobs) {
   std::vector<size_t> changed;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].options.empty() || entries_[i].chosen == steps[i]) continue;
-    entries_[i].chosen = steps[i];
+    if (entries_[i].fixed() || entries_[i].chosen == knobs[i]) continue;
+    entries_[i].chosen = knobs[i];
     changed.push_back(i);
   }
   quantize(changed);
@@ -197,25 +239,27 @@ double BitAllocator::realize(const std::vector<int>& steps) {
 }
 
 QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
-  std::vector<int> best, last;
+  std::vector<Knob> best, last;
   double best_total = -1, goal = target_bits;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::vector<int> steps = choose(goal);
-    if (steps == last) break;
-    const double total = realize(steps);
+    std::vector<Knob> knobs = choose(goal);
+    if (knobs == last) {
+      if (!best.empty()) break;
+      goal -= (1 - kClose) * target_bits;  // what a jump leaves free is not spent again
+      continue;
+    }
+    const double total = realize(knobs);
     if (total <= target_bits && total > best_total) {
       best_total = total;
-      best = steps;
+      best = knobs;
     }
     if (total <= target_bits && total >= kClose * target_bits) break;
     // Aim a little below the target, so that what was just above ends just below.
     goal += (1 - 0.25 * (1 - kClose)) * target_bits - total;
-    last = std::move(steps);
+    last = std::move(knobs);
   }
   if (best.empty()) {
-    best.assign(entries_.size(), kCoarsest);
-    for (size_t i = 0; i < entries_.size(); ++i)
-      if (entries_[i].options.empty()) best[i] = 0;
+    best.assign(entries_.size(), {kCoarsest, true});
   }
   realize(best);
   QuantizedModel model{

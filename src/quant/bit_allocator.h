@@ -29,19 +29,29 @@ class BitAllocator {
   static constexpr int kSteps = 64;            // per doubling of the step
   static constexpr int kFinest = -5 * kSteps;  // 1/32 of the typical magnitude: four deviations in eight bits
   static constexpr int kCoarsest = 5 * kSteps / 2;
-  static constexpr int kNone = kCoarsest + 1;
+  static constexpr int kNone = kCoarsest + 1;  // a step that no tensor has
 
   struct Option {
     int step;  // log2 of the step in typical magnitudes, times kSteps
     double bits, log_error;
   };
+  struct Knob {  // where a tensor stands
+    int step = 0;
+    bool trellis = false;
+    bool operator==(const Knob&) const = default;
+  };
   struct Entry {
     TensorPlan plan;
-    double typical = 0;           // magnitude of a weight
-    double largest = 0;           // weight, in units of the step
-    std::vector<Option> options;  // empty: fixed
-    int chosen = kNone;
+    double typical = 0;  // magnitude of a weight
+    double largest = 0;  // weight, in units of the step
+    // Rounded, up to steps at which a trellis gains, and through a trellis at all; empty: fixed.
+    std::vector<Option> rounded, by_trellis;
+    Knob chosen{kNone};
     QuantizedPart part;  // at `chosen`
+    bool fixed() const { return rounded.empty(); }
+  };
+  struct Predicted {
+    double bits, error;
   };
 
   // Rows of a tensor that is measured.
@@ -54,19 +64,23 @@ class BitAllocator {
   };
 
   struct Choice {
-    std::vector<int> steps;  // of each entry; 0 where it is fixed
-    double bits = 0;         // predicted
+    std::vector<Knob> knobs;  // of each entry; nothing where it is fixed
+    double bits = 0;          // predicted
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
-  void measure(std::span<const Sample> samples);    // the options of their entries
+  void measure(std::span<const Sample> samples);  // the options of their entries
+  void measure(std::span<const Sample* const> samples, Knob knob);
   void quantize(const std::vector<size_t>& which);  // at what is chosen
-  GridSetting setting(const Entry& entry, int step) const;
-  double predicted_bits(int step) const;  // of all tensors, every one at this step
-  Choice at_price(double price) const;    // each tensor at the step that minimises damage + price·bits
-  std::vector<int> choose(double target_bits) const;
-  void spend(double free_bits, const std::vector<int>& finest, std::vector<int>& steps) const;  // tensor by tensor
-  double realize(const std::vector<int>& steps);                                                // returns the estimated bits
+  GridSetting setting(const Entry& entry, Knob knob) const;
+  static Predicted predicted(const Entry& entry, Knob knob);
+  template <class Visit>
+  static void each_knob(const Entry& entry, Visit&& visit);  // visit(knob, predicted)
+  double predicted_bits(int step) const;  // of all tensors, every one at this step, whichever way takes fewer
+  Choice at_price(double price) const;    // each tensor where it minimises damage + price·bits
+  std::vector<Knob> choose(double target_bits) const;
+  void spend(double free_bits, const std::vector<Knob>& finest, std::vector<Knob>& knobs) const;  // tensor by tensor
+  double realize(const std::vector<Knob>& knobs);                                                 // returns the estimated bits
 
   Communicator* comm_;
   OpRunner runner_;

@@ -58,32 +58,38 @@ struct DeviceGptq::Blocks {
                                {{w.cols, w.cols}, DType::f32},
                                {{w.rows}, DType::f32},
                                {{w.rows, w.block}, DType::f32},
-                               {{w.rows}, DType::f64}})),
+                               {{w.rows}, DType::f64},
+                               {{static_cast<int64_t>(w.rates.size())}, DType::f32}})),
         work(memory.make("work", {{w.rows, w.cols}, DType::f32})),
         factor(memory.make("factor", {{w.cols, w.cols}, DType::f32})),
         scale(memory.make("scale", {{w.rows}, DType::f32})),
         error(memory.make("error", {{w.rows, w.block}, DType::f32})),
         loss(memory.make("loss", {{w.rows}, DType::f64})) {
+    if (!w.rates.empty()) rate = memory.make("rate", {{w.cols, w.levels + 1}, DType::f32});
     Tape tape;
     for (int64_t begin = 0; begin < w.cols; begin += w.block)
       tape.call(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
                 {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
-                 tape.input("loss", loss)});
+                 tape.input("loss", loss), rate ? tape.input("rate", rate) : Var{}});
     session = executor.open(std::move(tape).finish());
   }
   Arena memory;
-  Tensor work, factor, scale, error, loss;
+  Tensor work, factor, scale, error, loss, rate;
   std::unique_ptr<Session> session;
 };
 
 void DeviceGptq::quantize(const Weight& w) {
-  std::shared_ptr<Blocks>& blocks = quantizing_[{w.rows, w.cols, w.block, w.levels}];
+  std::shared_ptr<Blocks>& blocks = quantizing_[{w.rows, w.cols, w.block, w.levels, w.rates.empty() ? 0 : 1}];
   if (!blocks) blocks = std::make_shared<Blocks>(w, *executor_);
   fill<float>(blocks->work, w.work);
   fill<float>(blocks->factor, w.upper);
   fill<float>(blocks->scale, w.steps);
   std::fill_n(blocks->loss.as<double>(), w.rows, 0.0);
   for (const Tensor& input : {blocks->work, blocks->factor, blocks->scale, blocks->loss}) executor_->upload(input);
+  if (blocks->rate) {
+    fill<float>(blocks->rate, w.rates);
+    executor_->upload(blocks->rate);
+  }
   blocks->session->run();
   executor_->download(blocks->work);
   executor_->download(blocks->loss);

@@ -22,6 +22,7 @@ class DeviceGptq {
     int64_t rows, cols, block;
     int32_t levels;
     std::span<const float> upper, steps;  // (C, C), (R)
+    std::span<const float> rates;         // (C, levels + 1): by a trellis; empty: rounded one by one
     std::span<float> work;                // (R, C): becomes the integers
     std::span<double> losses;             // (R), written
   };
@@ -32,7 +33,7 @@ class DeviceGptq {
   struct Blocks;
   Executor* executor_;
   std::map<int64_t, std::shared_ptr<Factoring>> factoring_;               // by side
-  std::map<std::array<int64_t, 4>, std::shared_ptr<Blocks>> quantizing_;  // by rows, columns, block, levels
+  std::map<std::array<int64_t, 5>, std::shared_ptr<Blocks>> quantizing_;  // by rows, columns, block, levels, trellis
 };
 
 }  // namespace fairway

@@ -6,16 +6,18 @@
 
 namespace fairway {
 
-double entropy_of(std::span<const int8_t> q) {
+double entropy_of(std::span<const int8_t> q, bool trellis) {
   // Four tables: equal neighbours would wait for one another's increments.
   std::array<std::array<int64_t, 256>, 4> counts{};
   for (size_t i = 0; i < q.size(); ++i) ++counts[i % 4][static_cast<uint8_t>(q[i])];
-  const auto total = static_cast<double>(q.size());
-  double bits = 0;
+  double total[2] = {0, 0}, bits = 0;
   for (size_t symbol = 0; symbol < 256; ++symbol) {
     const auto count = static_cast<double>(counts[0][symbol] + counts[1][symbol] + counts[2][symbol] + counts[3][symbol]);
-    if (count > 0) bits += count * std::log2(total / count);
+    if (count > 0) bits -= count * std::log2(count);
+    total[trellis ? symbol % 2 : 0] += count;
   }
+  for (const double all : total)
+    if (all > 0) bits += all * std::log2(all);
   return bits;
 }
 
@@ -33,7 +35,8 @@ int64_t new_steps(const HalfScales& steps) {
 double estimated_bits(const QuantizedTensor& t) {
   if (t.coding == TensorCoding::half) return 16.0 * static_cast<double>(t.count());
   if (t.coding == TensorCoding::single) return 32.0 * static_cast<double>(t.count());
-  double bits = entropy_of(t.q) + 16.0 * static_cast<double>(new_steps(t.scale)) + 2.0 * static_cast<double>(t.columns.size());
+  double bits =
+      entropy_of(t.q, t.trellis) + 16.0 * static_cast<double>(new_steps(t.scale)) + 2.0 * static_cast<double>(t.columns.size());
   const LowRankCorrection& c = t.correction;
   if (c.rank > 0)
     bits += 2.0 * static_cast<double>(c.a.size()) + 4.0 * static_cast<double>(c.b.size()) +

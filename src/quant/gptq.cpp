@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/trellis.h"
 #include "quant/quantized_model.h"
+#include "quant/trellis_rates.h"
 
 namespace fairway {
 namespace {
@@ -55,10 +57,10 @@ void quantize_blocks(OpRunner& runner, const DeviceGptq::Weight& w) {
     return make_view(const_cast<float*>(values.data()), {shape, DType::f32});
   };
   for (int64_t begin = 0; begin < w.cols; begin += w.block)
-    runner.run(
-        GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
-        {make_view(w.work.data(), {{w.rows, w.cols}, DType::f32}), only_read(w.upper, {w.cols, w.cols}),
-         only_read(w.steps, {w.rows}), view(error, w.rows, w.block), make_view(w.losses.data(), {{w.rows}, DType::f64})});
+    runner.run(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
+               {make_view(w.work.data(), {{w.rows, w.cols}, DType::f32}), only_read(w.upper, {w.cols, w.cols}),
+                only_read(w.steps, {w.rows}), view(error, w.rows, w.block), make_view(w.losses.data(), {{w.rows}, DType::f64}),
+                w.rates.empty() ? Tensor{} : only_read(w.rates, {w.cols, w.levels + 1})});
 }
 
 }  // namespace
@@ -89,7 +91,19 @@ GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& da
   return factor;
 }
 
-GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor) {
+GptqFactor plain_factor(int64_t side) {
+  const auto count = static_cast<size_t>(side);
+  GptqFactor factor{.side = side,
+                    .order = std::vector<int32_t>(count),
+                    .dead = std::vector<uint8_t>(count, 0),
+                    .diagonal = std::vector<double>(count, 1.0),
+                    .upper = std::vector<float>(count * count, 0.0F)};
+  std::iota(factor.order.begin(), factor.order.end(), 0);
+  for (size_t j = 0; j < count; ++j) factor.upper[j * count + j] = 1;
+  return factor;
+}
+
+GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor, bool trellis) {
   FAIRWAY_ASSERT(factor.usable() && factor.side == w.cols, "GPTQ needs the factor of this weight's inputs");
   const int64_t block = std::min(kGptqBlock, w.cols);
   const auto cols = static_cast<size_t>(w.cols);
@@ -106,7 +120,10 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
   });
   std::vector<float> work = original;
   std::vector<double> losses(static_cast<size_t>(w.rows), 0.0);
-  const DeviceGptq::Weight weight{w.rows, w.cols, block, largest_level(bits), factor.upper, steps, work, losses};
+  const int32_t levels = trellis ? std::min(largest_level(bits), kTrellisLevel) : largest_level(bits);
+  std::vector<float> rates;
+  if (trellis) rates = trellis_rates({original.data(), w.rows, w.cols}, steps, levels, runner.pool());
+  const DeviceGptq::Weight weight{w.rows, w.cols, block, levels, factor.upper, steps, rates, work, losses};
   if (DeviceGptq* device = runner.device_gptq())
     device->quantize(weight);
   else

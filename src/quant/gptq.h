@@ -35,8 +35,11 @@ struct GptqResult {
   double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q
   std::vector<double> row_losses;
 };
-// With the factor's steps by column; scales are those of weights divided by them.
-GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor);
+// With the factor's steps by column; scales are those of weights divided by them. With a trellis (trellis_rates.h) scales are
+// half the steps.
+GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor,
+                bool trellis = false);
+GptqFactor plain_factor(int64_t side);  // of inputs that count alike and say nothing of each other
 
 // tr(D·H·Dᵀ) of any error, (rows, C).
 double hessian_loss(OpRunner& runner, MatrixView error, const Hessian& hessian);

@@ -97,11 +97,11 @@ HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool) {
   });
 }
 
-HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool) {
+HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool, int most) {
   return each_row(w, pool, [&](std::span<const float> row, int64_t index) {
     const double largest = largest_magnitude(row);
     const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[static_cast<size_t>(index)]);
-    return largest > 0 ? factor * std::max(step, kReach * largest / largest_level(8)) : 0;
+    return largest > 0 ? factor * std::max(step, kReach * largest / most) : 0;
   });
 }
 

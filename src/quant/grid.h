@@ -44,8 +44,8 @@ struct HessianClip {
 HalfScales hessian_sdclip_scales(MatrixView w, const HessianClip& clip, int bits, ThreadPool& pool);
 HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool);  // s = absmax/R
 // s = step for all rows, which for errors that count alike costs the fewest bits, times a row's factor where w was divided by
-// it; a row whose largest weight would lie beyond the levels of int8 has the step that reaches it.
-HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool);
+// it; a row whose largest weight would lie beyond the `most` levels has the step that reaches it.
+HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool, int most = 127);
 double typical_magnitude(MatrixView w);  // geometric mean of the rows' root mean squares, without rows of zeros; 0: all are
 
 // q = clamp(round(w/s), −R, R).

@@ -73,7 +73,8 @@ void dequantize(const QuantizedTensor& tensor, std::span<float> out);
 void dequantize(const QuantizedModel& model, ParamStore& out);
 
 // Order-0 entropy of the integers and what the scales, halves and corrections take besides: the size of an ideal static coder.
-double entropy_of(std::span<const int8_t> q);  // bits, all values together
+// Bits, all values together; under a trellis each is known to be even or odd.
+double entropy_of(std::span<const int8_t> q, bool trellis = false);
 double estimated_bits(const QuantizedTensor& tensor);
 double estimated_bits(const QuantizedModel& model);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/half.h"
+#include "base/trellis.h"
 #include "quant/quantize_model.h"
 
 namespace fairway {
@@ -22,7 +23,9 @@ std::vector<Candidate> candidates(const TensorPlan& plan, const GridSetting& set
   if (setting.step > 0) {
     const std::vector<int8_t> rows = row_classes(dependence), columns = factor ? factor->columns : std::vector<int8_t>{};
     const DividedWeight w(plan.weight, rows, columns, pool);
-    return {{shared_step_scales(w.view(), setting.step, step_factors(rows), pool), fmt::format("step {:.4g}", setting.step)}};
+    const int most = setting.trellis ? kTrellisLevel : largest_level(8);
+    return {{shared_step_scales(w.view(), setting.step, step_factors(rows), pool, most),
+             fmt::format("{} {:.4g}", setting.trellis ? "trellis" : "step", setting.step)}};
   }
   if (quant.scale == ScaleRule::percentile) {
     std::vector<Candidate> list;
@@ -70,6 +73,7 @@ struct Attempt {
   const GptqFactor* factor = nullptr;  // null: plain rounding
   bool by_hessian = false;
   std::span<const float> dependence{};  // of the loss on each row
+  bool trellis = false;
 };
 
 struct Rounded {
@@ -86,12 +90,13 @@ double counted(std::span<const double> rows, std::span<const float> dependence) 
 Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scales, int bits) {
   Rounded rounded;
   if (how.factor != nullptr) {
-    GptqResult result = gptq(how.runner, plan.weight, scales, bits, *how.factor);
+    GptqResult result = gptq(how.runner, plan.weight, scales, bits, *how.factor, how.trellis);
     rounded.q = std::move(result.q);
     rounded.loss = result.loss;
     rounded.counted = counted(result.row_losses, how.dependence);
   } else {
-    rounded.q = round_to_grid(plan.weight, scales, bits, how.runner.pool());
+    rounded.q = how.trellis ? gptq(how.runner, plan.weight, scales, bits, plain_factor(plan.weight.cols), true).q
+                            : round_to_grid(plan.weight, scales, bits, how.runner.pool());
     if (how.hessian != nullptr) {
       const std::vector<float> error = error_of(plan.weight, rounded.q, scales, how.runner.pool());
       rounded.loss = hessian_loss(how.runner, {error.data(), plan.weight.rows, plan.weight.cols}, *how.hessian);
@@ -153,7 +158,8 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
   if (!plan.integers) return part;
   part.tensor.coding = report.coding = TensorCoding::integer_rows;
   part.tensor.bits = report.bits = setting.bits;
-  Attempt how{.runner = runner, .hessian = factors.hessian(plan)};
+  part.tensor.trellis = setting.trellis;
+  Attempt how{.runner = runner, .hessian = factors.hessian(plan), .trellis = setting.trellis};
   if (wants_gptq(plan, quant)) {
     how.factor = factors.factor(plan);
     if (how.factor == nullptr) report.fallback = "it has no Hessian";
@@ -173,7 +179,7 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
     part.tensor.columns = how.factor->columns;
   }
   take_best(plan, how, candidates(plan, setting, quant, runner.pool(), how.factor, how.dependence), part);
-  report.entropy = entropy_of(part.tensor.q) / static_cast<double>(plan.weight.count());
+  report.entropy = entropy_of(part.tensor.q, setting.trellis) / static_cast<double>(plan.weight.count());
   return part;
 }
 
@@ -190,7 +196,7 @@ void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& ru
   report.mean_square = squares / static_cast<double>(w.count());
   if (hessian != nullptr) report.loss = hessian_loss(runner, {error.data(), w.rows, w.cols}, *hessian);
   report.counted = hessian != nullptr ? report.loss : squares;
-  report.entropy = entropy_of(tensor.q) / static_cast<double>(w.count());
+  report.entropy = entropy_of(tensor.q, tensor.trellis) / static_cast<double>(w.count());
 }
 
 }  // namespace fairway

@@ -34,6 +34,7 @@ struct QuantizedTensor {
   int64_t rows = 0, cols = 0;
   TensorCoding coding = TensorCoding::half;
   int bits = 0;                 // integer_rows: 2 … 8; values lie in [-R, R], R = 2^(bits-1) - 1
+  bool trellis = false;         // integer_rows: down a column q follow a trellis (base/trellis.h)
   std::vector<int8_t> q;        // integer_rows: (rows, cols)
   std::vector<uint16_t> scale;  // integer_rows: half, one per row
   std::vector<int8_t> columns;  // integer_rows: classes of steps (step_factors.h), one per column; empty: all alike

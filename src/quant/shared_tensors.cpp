@@ -60,7 +60,7 @@ class Reader {
 template <class Part, class Visitor>
 void each_field(Part& part, Visitor& visit) {
   auto& t = part.tensor;
-  visit(t.bank), visit(t.slice), visit(t.rows), visit(t.cols), visit(t.coding), visit(t.bits);
+  visit(t.bank), visit(t.slice), visit(t.rows), visit(t.cols), visit(t.coding), visit(t.bits), visit(t.trellis);
   visit(t.q), visit(t.scale), visit(t.columns), visit(t.halves), visit(t.singles);
   auto& c = t.correction;
   visit(c.rank), visit(c.a), visit(c.a_scale), visit(c.b), visit(c.b_scale);

@@ -44,11 +44,12 @@ GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant) {
   return {bits(quant.table_bits), quant.clip.table};
 }
 
-GridSetting shared_step_setting(double largest, double step) {
+GridSetting shared_step_setting(double largest, double step, bool trellis) {
   constexpr double kHeadroom = 1.25;
-  int bits = 2;
+  int bits = trellis ? 3 : 2;
+  if (trellis) step /= 2;
   while (bits < 8 && largest_level(bits) < kHeadroom * largest / step + 1) ++bits;
-  return {.bits = bits, .step = step};
+  return {.bits = bits, .step = step, .trellis = trellis};
 }
 
 double sensitivity(QuantRole role, const SensitivityRecipe& weights) {

@@ -31,11 +31,12 @@ struct GridSetting {
   int bits = 8;
   double k = 0;     // SDClip
   double step = 0;  // positive: of the whole tensor, whatever the recipe's rule says
+  bool trellis = false;
 };
 GridSetting grid_setting(const TensorPlan& plan, const QuantRecipe& quant);
 // One step for the whole tensor, on the narrowest grid that reaches its largest weight and a little further: GPTQ moves
-// weights.
-GridSetting shared_step_setting(double largest, double step);
+// weights. The grid of a trellis has half the step.
+GridSetting shared_step_setting(double largest, double step, bool trellis = false);
 double sensitivity(QuantRole role, const SensitivityRecipe& weights);
 
 }  // namespace fairway

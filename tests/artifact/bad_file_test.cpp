@@ -211,6 +211,20 @@ std::vector<Fault> data_faults() {
       changed("lanes values", "halves: codec 5 is for weights only", [](FileParts& f) { f.part("halves").codec = 5; }),
       changed("shaped values", "halves: codec 4 is for weights only", [](FileParts& f) { f.part("halves").codec = 4; }),
       changed("weight beyond its grid", "the grid of 5 bits ends at 15", [](FileParts& f) { f.part("query").bytes[3] = 16; }),
+      {"weight off its trellis", "bank.qo[1]: row 2 leaves the trellis",
+       [] {
+         FileParts f = parts_of(made_on_trellis(tiny_architecture(), 5));
+         f.part("query").bytes[16 * 16 + 2 * 16 + 3] ^= 1;
+         return f.file();
+       }},
+      {"weight beyond a trellis", "bank.qo[1]: weight 0 is 126, the grid of 8 bits ends at 124",
+       [] {
+         QuantizedModel model = made_on_trellis(tiny_architecture(), 5);
+         for (QuantizedTensor& t : model.tensors) t.bits = t.trellis ? 8 : t.bits;
+         FileParts f = parts_of(model);
+         f.part("query").bytes[16 * 16] = 126;
+         return f.file();
+       }},
       changed("scale", "embed.token: a row scale is negative or not finite",
               [](FileParts& f) { f.part("row scales").bytes[1] = 0x7C; }),
       changed("column step", "bank.down[0]: a column's step lies beyond class 24",

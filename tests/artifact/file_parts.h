@@ -10,6 +10,7 @@
 #include "artifact/architecture.h"
 #include "artifact/artifact.h"
 #include "artifact/byte_reader.h"
+#include "artifact/gaussian_weights.h"
 #include "artifact/stored_parts.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -70,6 +71,17 @@ inline QuantizedModel made_model(const ModelRecipe& architecture, uint64_t seed,
       if (info.name == "bank.down") t.columns = made_columns(t.cols);
       model.tensors.push_back(std::move(t));
     }
+  }
+  return model;
+}
+
+// The same with matrices of every other layer on a trellis.
+inline QuantizedModel made_on_trellis(const ModelRecipe& architecture, uint64_t seed, double spread = 2.4) {
+  QuantizedModel model = made_model(architecture, seed, spread);
+  for (QuantizedTensor& t : model.tensors) {
+    if (t.coding != TensorCoding::integer_rows || t.slice % 2 == 0) continue;
+    t.trellis = true;
+    t.q = gaussian_on_trellis(t.rows, t.cols, spread, std::min(largest_level(t.bits), kTrellisLevel), seed);
   }
   return model;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "base/trellis.h"
 
 namespace fairway {
 
@@ -20,6 +21,23 @@ inline Values gaussian(int64_t count, double spread, int level, uint64_t seed) {
   Rng rng(seed);
   Values out(static_cast<size_t>(count));
   for (int8_t& q : out) q = clipped(spread * rng.normal(), level);
+  return out;
+}
+
+// The nearest that a trellis allows, without a search.
+inline Values gaussian_on_trellis(int64_t rows, int64_t cols, double spread, int level, uint64_t seed) {
+  Rng rng(seed);
+  Values out;
+  std::vector<int> states(static_cast<size_t>(cols));
+  for (int64_t row = 0; row < rows; ++row) {
+    if (row % kTrellisRows == 0) std::fill(states.begin(), states.end(), 0);
+    for (int& state : states) {
+      const int odd = state & 1, most = level - ((level ^ odd) & 1);
+      const int q = 2 * static_cast<int>(std::lround((spread * rng.normal() - odd) / 2)) + odd;
+      out.push_back(static_cast<int8_t>(std::clamp(q, -most, most)));
+      state = next_trellis_state(state, out.back());
+    }
+  }
   return out;
 }
 

@@ -47,7 +47,8 @@ struct Matrix {
   Values q;
   int64_t rows, cols;
   int level;
-  WeightBlock block() const { return {q.data(), rows, cols, level}; }
+  bool trellis = false;
+  WeightBlock block() const { return {q.data(), rows, cols, level, trellis}; }
 };
 struct Coded {
   double bytes = 0, entropy_bytes = 0;
@@ -57,7 +58,7 @@ struct Coded {
 Coded round_trip(const std::vector<Matrix>& all) {
   std::vector<WeightBlock> blocks;
   Coded out;
-  for (const Matrix& m : all) blocks.push_back(m.block()), out.entropy_bytes += entropy_of(m.q) / 8;
+  for (const Matrix& m : all) blocks.push_back(m.block()), out.entropy_bytes += entropy_of(m.q, m.trellis) / 8;
   const std::string bytes = encode_lanes(blocks);
   EXPECT_EQ(bytes, encode_lanes(blocks));
   out.bytes = static_cast<double>(bytes.size());
@@ -67,7 +68,7 @@ Coded round_trip(const std::vector<Matrix>& all) {
     std::vector<WeightTarget> targets;
     for (const Matrix& m : all) {
       back.emplace_back(m.q.size(), int8_t{99});
-      targets.push_back({back.back().data(), m.rows, m.cols, m.level});
+      targets.push_back({back.back().data(), m.rows, m.cols, m.level, m.trellis});
     }
     decode_lanes(bytes, targets, "test: ");
     for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(back[i], all[i].q) << "tensor " << i;
@@ -96,6 +97,55 @@ TEST(LaneTables, FrequenciesFillTheirScale) {
         ASSERT_EQ((own.core < largest), (own.ranges[0].freq > 0));
       }
     }
+  }
+}
+
+TEST(LaneTables, EvenAndOddLevelsFillTheirScale) {
+  for (int width = 0; width < kLaneWidths; width += 7) {
+    for (const int largest : {1, 2, 3, 7, 31, 123, 124, 127}) {
+      for (const LaneLevels levels : {LaneLevels::even, LaneLevels::odd}) {
+        const LaneClass own = lane_class(width, width % 8, largest, levels);
+        uint32_t next = 0;
+        for (size_t s = 0; s < own.ranges.size(); ++s) {
+          if (own.ranges[s].freq == 0) continue;
+          ASSERT_EQ(own.ranges[s].start, next) << width << ' ' << largest;
+          ASSERT_EQ(s % 2, static_cast<size_t>(levels));
+          next += own.ranges[s].freq;
+        }
+        ASSERT_EQ(next, kLaneScale) << width << ' ' << largest;
+        ASSERT_LE(own.core, std::max(std::min(largest, kTrellisLevel), 1));
+      }
+    }
+  }
+}
+
+// Whether weights go in lockstep or one by one, at edges of lanes and beyond one start of the trellis; escapes among them.
+TEST(LaneCoder, IsAtTheEntropyOfATrellis) {
+  struct Size {
+    int64_t rows, cols;
+  };
+  for (const Size size : {Size{1024, 1024}, {3001, 135}, {300, 71}, {64, 128}, {5, 3}, {1, 1}}) {
+    for (const double spread : {1.5, 3.0, 6.0, 17.0, 30.0}) {
+      const Values q = gaussian_on_trellis(size.rows, size.cols, spread, kTrellisLevel, 7);
+      const auto seen = static_cast<double>(std::set<int>(q.begin(), q.end()).size());
+      const Coded coded = round_trip({{q, size.rows, size.cols, 127, true}});
+      // Each of the two escapes has a slot of 2^11 at least, of even levels and of odd ones.
+      const double slots = 0.001 * static_cast<double>(q.size()) * std::log2(std::exp(1.0)) / 8;
+      expect_at_entropy(coded, seen * std::log2(std::exp(1.0)) / 8 + 10 + slots,
+                        std::to_string(size.rows) + " rows, spread " + std::to_string(spread));
+      EXPECT_LT(coded.entropy_bytes, entropy_of(q) / 8 + 1) << "a trellis says which are even";
+    }
+  }
+}
+
+// Tensors with and without a trellis share chunks and plans.
+TEST(LaneCoder, TensorsWithAndWithoutATrellisShareAStream) {
+  for (const int64_t rows : {64, 2048}) {
+    std::vector<Matrix> all;
+    for (uint64_t i = 0; i < 6; ++i)
+      all.push_back(i % 3 == 0 ? Matrix{gaussian(rows * 128, 5, 127, i), rows, 128, 127}
+                               : Matrix{gaussian_on_trellis(rows, 128, 5, kTrellisLevel, i), rows, 128, 127, true});
+    expect_at_entropy(round_trip(all), 100, "six tensors");
   }
 }
 

@@ -136,7 +136,7 @@ TEST(Artifact, DequantizesIntoTheModelsParameters) {
 TEST(Artifact, ReadsTheKeptFiles) {
   const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
   for (const std::string name :
-       {"version2", "version3", "version3b", "version3c", "version3d", "version4", "version4columns"}) {
+       {"version2", "version3", "version3b", "version3c", "version3d", "version4", "version4columns", "version4trellis"}) {
     const QuantizedModel model = load_artifact(folder / (name + ".fwy"));
     std::string values;
     for (const QuantizedTensor& tensor : model.tensors) {
@@ -166,6 +166,7 @@ TEST(Artifact, WritesTheKeptBytes) {
   };
   expect_kept("version4", load_artifact(folder / "version2.fwy"));
   expect_kept("version4columns", made_model(tiny_architecture(), 9));
+  expect_kept("version4trellis", made_on_trellis(tiny_architecture(), 9));
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ ModelRecipe long_architecture() {
   return m;
 }
 
-Seed seed_of(uint64_t number, double spread) {
-  Seed seed{made_model(tiny_architecture(), number, spread), {}, {}};
+Seed seed_of(QuantizedModel model) {
+  Seed seed{std::move(model), {}, {}};
   seed.file = parts_of(seed.model);
   const auto streams = weight_streams(std::as_const(seed.model.tensors), seed.model.model.layers);
   for (const FileParts::Part& part : seed.file.parts) {
@@ -77,6 +77,11 @@ Seed seed_of(uint64_t number, double spread) {
 // Its weights are always lanes; other codecs would only take longer than with the small seeds.
 Seed long_seed() {
   Seed seed{made_model(long_architecture(), 4, 0.5), {}, {}};
+  for (QuantizedTensor& t : seed.model.tensors) {
+    if (t.bank != ParamId::up) continue;
+    t.trellis = true;
+    t.q = gaussian_on_trellis(t.rows, t.cols, 2.4, std::min(largest_level(t.bits), kTrellisLevel), 4);
+  }
   seed.file = parts_of(seed.model);
   const auto streams = weight_streams(std::as_const(seed.model.tensors), seed.model.model.layers);
   for (FileParts::Part& part : seed.file.parts) {
@@ -88,7 +93,10 @@ Seed long_seed() {
 }
 
 const std::vector<Seed>& seeds() {
-  static const std::vector<Seed> kSeeds{seed_of(1, 2.4), seed_of(2, 0.4), seed_of(3, 9)};
+  static const std::vector<Seed> kSeeds{
+      seed_of(made_model(tiny_architecture(), 1)), seed_of(made_model(tiny_architecture(), 2, 0.4)),
+      seed_of(made_model(tiny_architecture(), 3, 9)), seed_of(made_on_trellis(tiny_architecture(), 4, 3)),
+      seed_of(made_on_trellis(tiny_architecture(), 5, 12))};
   return kSeeds;
 }
 const Seed& the_long_seed() {
@@ -116,7 +124,10 @@ std::string changed_table(std::vector<QuantizedTensor> tensors, Rng& rng) {
     case 1: tensor.cols = any; break;
     case 2: tensor.slice = any - 1; break;
     case 3: tensor.correction.rank = any; break;
-    case 4: tensor.coding = static_cast<TensorCoding>(rng.below(3)), tensor.bits = static_cast<int>(rng.below(10)); break;
+    case 4:
+      tensor.coding = static_cast<TensorCoding>(rng.below(3)), tensor.bits = static_cast<int>(rng.below(10)),
+      tensor.trellis ^= rng.below(2) == 0;
+      break;
     case 5: std::swap(tensor.rows, tensor.cols); break;
     default: std::swap(tensor, tensors[rng.below(tensors.size())]);
   }

@@ -1,3 +1,4 @@
+#include "base/trellis.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/parallel.h"
@@ -17,9 +18,15 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& call) {
                         .ld_error = call.in.error.cols(),
                         .loss = call.in.loss.as<double>(),
                         .count = count,
-                        .levels = static_cast<double>(op.levels)};
-  for_rows(*call.queue, rows, count * count / 4 + 1,
-           [&](RowRange range) { kernels().quant.gptq_rows(panel, range.begin, range.end); });
+                        .levels = static_cast<double>(op.levels),
+                        .rate = call.in.rate ? call.in.rate.as<float>() + op.begin * (op.levels + 1) : nullptr};
+  if (call.in.rate)
+    for_rows(*call.queue, (rows + kTrellisRows - 1) / kTrellisRows, kTaskElements, [&](RowRange range) {
+      kernels().quant.gptq_trellis(panel, range.begin * kTrellisRows, std::min(range.end * kTrellisRows, rows));
+    });
+  else
+    for_rows(*call.queue, rows, count * count / 4 + 1,
+             [&](RowRange range) { kernels().quant.gptq_rows(panel, range.begin, range.end); });
   if (op.end == columns || rows == 0) return;
   ThreadPool& pool = call.queue->pool();
   gemm(pool,

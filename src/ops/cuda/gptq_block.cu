@@ -1,36 +1,133 @@
+#include "base/trellis.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
 
 namespace fairway::cuda {
 namespace {
 
-// A warp takes a row: its block of columns one after another, then what the errors do to the rest.
-__global__ void quantize_block(GptqBlock op, int64_t rows, int64_t columns, int64_t width, float* work, const float* factor,
-                               const float* scale, float* error, double* loss) {
-  const int64_t row = warp_index();
-  if (row >= rows) return;
-  float *w = work + row * columns, *errors = error + row * width;
-  const double step = static_cast<double>(scale[row]), levels = op.levels;
-  double total = 0;
-  for (int64_t j = op.begin; j < op.end; ++j) {
-    const auto value = static_cast<double>(w[j]);
-    const double q = step > 0 ? fmin(fmax(rint(value / step), -levels), levels) : 0.0;
-    const double e = (value - step * q) / static_cast<double>(factor[j * columns + j]);
-    total += e * e;
-    __syncwarp();
-    if (lane_id() == 0) {
-      w[j] = static_cast<float>(q);
-      errors[j - op.begin] = static_cast<float>(e);
-    }
-    for (int64_t l = j + 1 + lane_id(); l < op.end; l += 32)
-      w[l] = static_cast<float>(static_cast<double>(w[l]) - e * static_cast<double>(factor[j * columns + l]));
-    __syncwarp();
+struct Panel {
+  GptqBlock op;
+  int64_t rows, columns, width;
+  float* work;
+  const float *factor, *scale;
+  float* error;
+  double* loss;
+  const float* rate;
+};
+
+// By a warp: row `row` gets q in column j; its error goes to the block's later columns. Returns e².
+__device__ double take_level(const Panel& p, int64_t row, int64_t j, double q) {
+  float* w = p.work + row * p.columns;
+  const float* u = p.factor + j * p.columns;
+  const double e = (static_cast<double>(w[j]) - static_cast<double>(p.scale[row]) * q) / static_cast<double>(u[j]);
+  __syncwarp();
+  if (lane_id() == 0) {
+    w[j] = static_cast<float>(q);
+    p.error[row * p.width + j - p.op.begin] = static_cast<float>(e);
   }
-  if (lane_id() == 0) loss[row] += total;
-  for (int64_t l = op.end + lane_id(); l < columns; l += 32) {
+  for (int64_t l = j + 1 + lane_id(); l < p.op.end; l += 32)
+    w[l] = static_cast<float>(static_cast<double>(w[l]) - e * static_cast<double>(u[l]));
+  __syncwarp();
+  return e * e;
+}
+
+// A warp takes a row: its block of columns one after another.
+__global__ void round_block(Panel p) {
+  const int64_t row = warp_index();
+  if (row >= p.rows) return;
+  const double step = static_cast<double>(p.scale[row]), levels = p.op.levels;
+  double total = 0;
+  for (int64_t j = p.op.begin; j < p.op.end; ++j) {
+    const double scaled = step > 0 ? static_cast<double>(p.work[row * p.columns + j]) / step : 0.0;
+    total += take_level(p, row, j, fmin(fmax(rint(scaled), -levels), levels));
+  }
+  if (lane_id() == 0) p.loss[row] += total;
+}
+
+// As cheapest() of ops/cpu/isa/quant.inl, without contraction so that ties fall alike.
+__device__ float cheapest(float x, int residue, int levels, const float* rate, int8_t& q) {
+  const float most = static_cast<float>(levels), inside = fminf(fmaxf(x, -most), most);
+  int near = residue + 4 * static_cast<int>(rintf((inside - static_cast<float>(residue)) * 0.25f));
+  near += near > levels ? -4 : near < -levels ? 4 : 0;
+  int other = near > 0 ? near - 4 : near + 4;
+  if (abs(other) > levels) other = near;
+  const float apart = x - static_cast<float>(near), further = x - static_cast<float>(other);
+  const float cost = __fadd_rn(__fmul_rn(apart, apart), rate[abs(near)]);
+  const float second = __fadd_rn(__fmul_rn(further, further), rate[abs(other)]);
+  q = static_cast<int8_t>(second < cost ? other : near);
+  return fminf(second, cost);
+}
+
+// A block of threads takes the rows from one start of the trellis to the next: of each column a thread a row finds what levels
+// cost, a warp with a lane a state finds the path, and a warp a row spreads the errors.
+constexpr int kChainThreads = 1024;
+__global__ void __launch_bounds__(kChainThreads) trellis_block(Panel p) {
+  static_assert(kTrellisStates == 32 && kTrellisRows <= kChainThreads);
+  __shared__ float cost[kTrellisRows][4];  // by residue
+  __shared__ int8_t level[kTrellisRows][4];
+  __shared__ unsigned taken[kTrellisRows];  // a bit a state
+  __shared__ int8_t path[kTrellisRows];
+  __shared__ double losses[kTrellisRows];
+  const int64_t first = blockIdx.x * kTrellisRows;
+  const int rows = static_cast<int>(p.rows - first < kTrellisRows ? p.rows - first : kTrellisRows);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, levels = p.op.levels;
+  if (thread < rows) losses[thread] = 0;
+  for (int64_t j = p.op.begin; j < p.op.end; ++j) {
+    __syncthreads();
+    if (thread < rows) {
+      const double step = static_cast<double>(p.scale[first + thread]);
+      const float x =
+          step > 0 ? static_cast<float>(static_cast<double>(p.work[(first + thread) * p.columns + j]) / step) : 0.0f;
+      for (int residue = 0; residue < 4; ++residue)
+        cost[thread][residue] = cheapest(x, residue, levels, p.rate + j * (levels + 1), level[thread][residue]);
+    }
+    __syncthreads();
+    if (warp == 0) {
+      const int state = thread, odd = state / (kTrellisStates / 2);
+      const int before = trellis_state_before(state, false), before_second = trellis_state_before(state, true);
+      float sum = state == 0 ? 0.0f : 1e30f;
+      for (int i = 0; i < rows; ++i) {
+        const float without = __shfl_sync(~0U, sum, before) + cost[i][odd];
+        const float with = __shfl_sync(~0U, sum, before_second) + cost[i][odd + 2];
+        const unsigned flags = __ballot_sync(~0U, with < without);
+        if (state == 0) taken[i] = flags;
+        sum = fminf(with, without);
+      }
+      int best = state;  // the lowest of equal ones
+      for (int apart = 16; apart > 0; apart /= 2) {
+        const float other = __shfl_xor_sync(~0U, sum, apart);
+        const int whose = __shfl_xor_sync(~0U, best, apart);
+        if (other < sum || (other == sum && whose < best)) sum = other, best = whose;
+      }
+      __syncwarp();
+      if (state == 0) {
+        for (int i = rows; i-- > 0;) {
+          const bool second = (taken[i] >> best & 1) != 0;
+          path[i] = level[i][best / (kTrellisStates / 2) + (second ? 2 : 0)];
+          best = trellis_state_before(best, second);
+        }
+      }
+    }
+    __syncthreads();
+    for (int i = warp; i < rows; i += kChainThreads / 32) {
+      const double squared = take_level(p, first + i, j, path[i]);
+      if (lane_id() == 0) losses[i] += squared;
+    }
+  }
+  __syncthreads();
+  if (thread < rows) p.loss[first + thread] += losses[thread];
+}
+
+// What the errors do to the columns after the block; a warp a row.
+__global__ void spread_errors(Panel p) {
+  const int64_t row = warp_index();
+  if (row >= p.rows) return;
+  float* w = p.work + row * p.columns;
+  const float* errors = p.error + row * p.width;
+  for (int64_t l = p.op.end + lane_id(); l < p.columns; l += 32) {
     double change = 0;
-    for (int64_t k = op.begin; k < op.end; ++k)
-      change += static_cast<double>(errors[k - op.begin]) * static_cast<double>(factor[k * columns + l]);
+    for (int64_t k = p.op.begin; k < p.op.end; ++k)
+      change += static_cast<double>(errors[k - p.op.begin]) * static_cast<double>(p.factor[k * p.columns + l]);
     w[l] = static_cast<float>(static_cast<double>(w[l]) - change);
   }
 }
@@ -40,9 +137,25 @@ __global__ void quantize_block(GptqBlock op, int64_t rows, int64_t columns, int6
 void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
   Scratch scratch(f.queue);
   const int64_t rows = f.in.work.rows();
-  quantize_block<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), kThreads, 0, scratch.stream()>>>(
-      op, rows, f.in.work.cols(), f.in.error.cols(), pointer<float>(f.in.work), pointer<float>(f.in.factor),
-      pointer<float>(f.in.scale), pointer<float>(f.in.error), pointer<double>(f.in.loss));
+  if (rows == 0) return;
+  const Panel panel{op,
+                    rows,
+                    f.in.work.cols(),
+                    f.in.error.cols(),
+                    pointer<float>(f.in.work),
+                    pointer<float>(f.in.factor),
+                    pointer<float>(f.in.scale),
+                    pointer<float>(f.in.error),
+                    pointer<double>(f.in.loss),
+                    f.in.rate ? pointer<float>(f.in.rate) : nullptr};
+  const auto by_rows = static_cast<unsigned>((rows + kWarps - 1) / kWarps);
+  if (f.in.rate)
+    trellis_block<<<static_cast<unsigned>((rows + kTrellisRows - 1) / kTrellisRows), kChainThreads, 0, scratch.stream()>>>(
+        panel);
+  else
+    round_block<<<by_rows, kThreads, 0, scratch.stream()>>>(panel);
+  check_launch("gptq_block");
+  spread_errors<<<by_rows, kThreads, 0, scratch.stream()>>>(panel);
   check_launch("gptq_block");
 }
 

@@ -1,32 +1,104 @@
 #include <cmath>
+#include <vector>
 
+#include "base/trellis.h"
 #include "ops/ref/ref.h"
 #include "ops/ref/values.h"
 
 namespace fairway::ref {
+namespace {
+
+struct Level {
+  double cost = INFINITY;
+  int q = 0;
+};
+
+// The cheapest q of those that are `residue` modulo 4: the nearest or the next towards zero.
+template <class Rate>
+Level cheapest(double x, int residue, int levels, const Rate& rate) {
+  int near = residue + 4 * static_cast<int>(std::nearbyint((std::clamp<double>(x, -levels, levels) - residue) / 4));
+  if (near > levels) near -= 4;
+  if (near < -levels) near += 4;
+  Level best;
+  for (const int q : {near, near > 0 ? near - 4 : near + 4}) {
+    if (std::abs(q) > levels) continue;
+    const double cost = (x - q) * (x - q) + rate(std::abs(q));
+    if (cost < best.cost) best = {cost, q};
+  }
+  return best;
+}
+
+// q of rows from one start of the trellis to the next; x(i) is w/s.
+template <class X, class Rate>
+std::vector<int> best_path(int64_t rows, int levels, const X& x, const Rate& rate) {
+  std::vector<double> costs(kTrellisStates, INFINITY);
+  costs[0] = 0;
+  std::vector<std::vector<bool>> second_bit;
+  std::vector<std::vector<Level>> by_residue;
+  for (int64_t i = 0; i < rows; ++i) {
+    std::vector<Level>& choices = by_residue.emplace_back();
+    for (int residue = 0; residue < 4; ++residue) choices.push_back(cheapest(x(i), residue, levels, rate));
+    std::vector<double> next(kTrellisStates);
+    std::vector<bool>& taken = second_bit.emplace_back(kTrellisStates);
+    for (int state = 0; state < kTrellisStates; ++state) {
+      const auto odd = static_cast<size_t>(state / (kTrellisStates / 2));
+      const double without = costs[static_cast<size_t>(trellis_state_before(state, false))] + choices[odd].cost;
+      const double with = costs[static_cast<size_t>(trellis_state_before(state, true))] + choices[odd + 2].cost;
+      taken[static_cast<size_t>(state)] = with < without;
+      next[static_cast<size_t>(state)] = std::min(with, without);
+    }
+    costs = next;
+  }
+  auto state = static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  std::vector<int> path(static_cast<size_t>(rows));
+  for (size_t i = path.size(); i-- > 0;) {
+    const bool taken = second_bit[i][static_cast<size_t>(state)];
+    path[i] = by_residue[i][static_cast<size_t>(state / (kTrellisStates / 2) + (taken ? 2 : 0))].q;
+    state = trellis_state_before(state, taken);
+  }
+  return path;
+}
+
+}  // namespace
 
 void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
   with_dtype(f.in.work, [&]<class T>() {
-    const int64_t columns = f.in.work.cols(), width = f.in.error.cols();
-    const Values<T> factor(f.in.factor), scale(f.in.scale);
+    const int64_t rows = f.in.work.rows(), columns = f.in.work.cols(), width = f.in.error.cols();
+    const Values<T> factor(f.in.factor), scale(f.in.scale), rate(f.in.rate);
+    T* work = f.in.work.as<T>();
     const double levels = op.levels;
-    for (int64_t row = 0; row < f.in.work.rows(); ++row) {
-      T *w = f.in.work.as<T>() + row * columns, *error = f.in.error.as<T>() + row * width;
-      const double step = scale[row];
-      double loss = 0;
-      for (int64_t j = op.begin; j < op.end; ++j) {
-        const double value = w[j], q = step > 0 ? std::clamp(std::nearbyint(value / step), -levels, levels) : 0.0;
-        const double e = (value - step * q) / factor[j * columns + j];
-        w[j] = static_cast<T>(q);
-        error[j - op.begin] = static_cast<T>(e);
-        loss += e * e;
-        for (int64_t l = j + 1; l < op.end; ++l) w[l] = static_cast<T>(static_cast<double>(w[l]) - e * factor[j * columns + l]);
+    const auto take = [&](int64_t row, int64_t j, double q) {
+      T* w = work + row * columns;
+      const double e = (static_cast<double>(w[j]) - scale[row] * q) / factor[j * columns + j];
+      w[j] = static_cast<T>(q);
+      f.in.error.as<T>()[row * width + j - op.begin] = static_cast<T>(e);
+      f.in.loss.as<double>()[row] += e * e;
+      for (int64_t l = j + 1; l < op.end; ++l) w[l] = static_cast<T>(static_cast<double>(w[l]) - e * factor[j * columns + l]);
+    };
+    for (int64_t j = op.begin; j < op.end; ++j) {
+      const auto scaled = [&](int64_t row) {
+        return scale[row] > 0 ? static_cast<double>(work[row * columns + j]) / scale[row] : 0.0;
+      };
+      for (int64_t first = 0; first < rows; first += kTrellisRows) {
+        const int64_t count = std::min(kTrellisRows, rows - first);
+        std::vector<int> path;
+        if (f.in.rate)
+          path = best_path(
+              count, op.levels, [&](int64_t i) { return scaled(first + i); },
+              [&](int level) { return rate[j * (op.levels + 1) + level]; });
+        for (int64_t i = 0; i < count; ++i)
+          take(first + i, j,
+               f.in.rate ? path[static_cast<size_t>(i)] : std::clamp(std::nearbyint(scaled(first + i)), -levels, levels));
       }
-      f.in.loss.as<double>()[row] += loss;
-      for (int64_t l = op.end; l < columns; ++l)
-        w[l] = static_cast<T>(static_cast<double>(w[l]) - sum(op.end - op.begin, [&](int64_t k) {
-                                return static_cast<double>(error[k]) * factor[(op.begin + k) * columns + l];
-                              }));
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* error = f.in.error.as<T>() + row * width;
+      for (int64_t l = op.end; l < columns; ++l) {
+        T& w = work[row * columns + l];
+        w = static_cast<T>(static_cast<double>(w) - sum(op.end - op.begin, [&](int64_t k) {
+                             return static_cast<double>(error[k]) * factor[(op.begin + k) * columns + l];
+                           }));
+      }
     }
   });
 }

@@ -1,31 +1,114 @@
 // GPTQ on one block of columns, and products of doubles for the factorisations before it.
 
+// Row `row` gets q in column j; its error goes to the block's later columns.
+FAIRWAY_INLINE double take_level(const GptqPanel& p, int64_t row, int64_t j, double step, double q) {
+  const float* u = p.factor + j * p.ld_factor;
+  float* w = p.work + row * p.ld_work;
+  const double e = (w[j] - step * q) / u[j];
+  const float spread = static_cast<float>(e);
+  w[j] = static_cast<float>(q);
+  p.error[row * p.ld_error + j] = spread;
+  float* rest = w + j + 1;
+  for_columns(p.count - j - 1, [&](int64_t c, auto t) {
+    using T = decltype(t);
+    store<T>(rest + c, load<T>(rest + c) - spread * load<T>(u + j + 1 + c));
+  });
+  return e * e;
+}
+
 void gptq_rows(const GptqPanel& p, int64_t begin, int64_t end) {
   const double kRound = 6755399441055744.0;  // 1.5·2^52: adding and subtracting it leaves the nearest integer, halves to even
   for (int64_t row = begin; row < end; ++row) {
-    float *w = p.work + row * p.ld_work, *error = p.error + row * p.ld_error;
+    const float* w = p.work + row * p.ld_work;
     const double step = p.scale[row];
     double loss = 0;
     for (int64_t j = 0; j < p.count; ++j) {
-      const float* u = p.factor + j * p.ld_factor;
       const double value = w[j];
       double q = 0;
       if (step > 0) {
         const double scaled = value / step, above = scaled < -p.levels ? -p.levels : scaled;
         q = ((above > p.levels ? p.levels : above) + kRound) - kRound;
       }
-      const double e = (value - step * q) / u[j];
-      const float spread = static_cast<float>(e);
-      w[j] = static_cast<float>(q);
-      error[j] = spread;
-      loss += e * e;
-      float* rest = w + j + 1;
-      for_columns(p.count - j - 1, [&](int64_t c, auto t) {
-        using T = decltype(t);
-        store<T>(rest + c, load<T>(rest + c) - spread * load<T>(u + j + 1 + c));
-      });
+      loss += take_level(p, row, j, step, q);
     }
     p.loss[row] += loss;
+  }
+}
+
+typedef float eight __attribute__((vector_size(32)));
+typedef int32_t eight_flags __attribute__((vector_size(32)));
+
+// What the cheapest q of those that are `residue` modulo 4 costs: the nearest or the next towards zero.
+FAIRWAY_INLINE float cheapest(float x, int residue, int levels, const float* rate, int8_t& q) {
+  const float kRound = 12582912.0F, most = static_cast<float>(levels);  // 1.5·2^23, as above
+  const float inside = x < -most ? -most : x > most ? most : x;
+  int near = residue + 4 * static_cast<int>(((inside - static_cast<float>(residue)) * 0.25F + kRound) - kRound);
+  near += near > levels ? -4 : near < -levels ? 4 : 0;
+  int other = near > 0 ? near - 4 : near + 4;
+  if (other > levels || other < -levels) other = near;
+  const float apart = x - static_cast<float>(near), further = x - static_cast<float>(other);
+  const float cost = apart * apart + rate[near < 0 ? -near : near];
+  const float second = further * further + rate[other < 0 ? -other : other];
+  q = static_cast<int8_t>(second < cost ? other : near);
+  return second < cost ? second : cost;
+}
+
+// The path down a column; states lie in four vectors.
+struct Path {
+  int8_t level[kTrellisRows][4];                      // by residue
+  alignas(32) int32_t taken[kTrellisRows][kTrellisStates];  // by state: whether q has its second bit
+};
+static_assert(kTrellisStates == 32 && kTrellisInput == 4 && kTrellisFeedback == 18, "the shuffles below are of this trellis");
+
+FAIRWAY_INLINE void find_path(const float* x, int64_t rows, int levels, const float* rate, Path& path, int8_t* q) {
+  const float kNever = 1e30F;
+  eight m[4];
+  for (eight& part : m) part = kNever - eight{};
+  m[0][0] = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    float cost[4];
+    for (int residue = 0; residue < 4; ++residue) cost[residue] = cheapest(x[i], residue, levels, rate, path.level[i][residue]);
+    eight next[4];
+    auto* taken = reinterpret_cast<eight_flags*>(path.taken[i]);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {  // states 0-7 and 8-15 come from even ones, 16-23 and 24-31 from odd ones
+      const eight a = m[2 * half], b = m[2 * half + 1];
+      const eight even = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+      const eight odd = __builtin_shufflevector(a, b, 5, 7, 1, 3, 13, 15, 9, 11);  // exchanged by the feedback
+      const eight even_without = even + cost[0], odd_without = odd + cost[1];
+      const eight even_with = __builtin_shufflevector(even, even, 4, 5, 6, 7, 0, 1, 2, 3) + cost[2];
+      const eight odd_with = __builtin_shufflevector(odd, odd, 4, 5, 6, 7, 0, 1, 2, 3) + cost[3];
+      taken[half] = even_with < even_without, taken[2 + half] = odd_with < odd_without;
+      next[half] = even_with < even_without ? even_with : even_without;
+      next[2 + half] = odd_with < odd_without ? odd_with : odd_without;
+    }
+    for (int part = 0; part < 4; ++part) m[part] = next[part];
+  }
+  int state = 0;
+  for (int s = 1; s < kTrellisStates; ++s)
+    if (m[s / 8][s % 8] < m[state / 8][state % 8]) state = s;
+  for (int64_t i = rows; i-- > 0;) {
+    const bool second = path.taken[i][state] != 0;
+    q[i] = path.level[i][state / (kTrellisStates / 2) + (second ? 2 : 0)];
+    state = trellis_state_before(state, second);
+  }
+}
+
+void gptq_trellis(const GptqPanel& p, int64_t begin, int64_t end) {
+  Path path;
+  float x[kTrellisRows];
+  int8_t q[kTrellisRows];
+  const int levels = static_cast<int>(p.levels);
+  for (int64_t first = begin; first < end; first += kTrellisRows) {
+    const int64_t rows = min64(kTrellisRows, end - first);
+    for (int64_t j = 0; j < p.count; ++j) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const double step = p.scale[first + i];
+        x[i] = step > 0 ? static_cast<float>(p.work[(first + i) * p.ld_work + j] / step) : 0.0F;
+      }
+      find_path(x, rows, levels, p.rate + j * (levels + 1), path, q);
+      for (int64_t i = 0; i < rows; ++i) p.loss[first + i] += take_level(p, first + i, j, p.scale[first + i], q[i]);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // split (parallel.h); `partials` is the chunk's own slice of the workspace.
 #pragma once
 
+#include "base/trellis.h"
 #include "ops/all_ops.h"
 #include "ops/chunks.h"
 
@@ -73,6 +74,7 @@ struct GptqPanel {
   double* loss;
   int64_t count;  // columns
   double levels;
+  const float* rate;  // (count, levels + 1), for a trellis
 };
 
 // C[m,n] -= A[m,k]·B[n,k]ᵀ in double.
@@ -88,6 +90,7 @@ struct DoubleProduct {
 
 struct QuantKernels {
   void (*gptq_rows)(const GptqPanel&, int64_t begin, int64_t end) = nullptr;
+  void (*gptq_trellis)(const GptqPanel&, int64_t begin, int64_t end) = nullptr;  // rows from one start of it to the next
   void (*subtract_product)(const DoubleProduct&) = nullptr;
 };
 
