@@ -86,6 +86,7 @@ __global__ void __launch_bounds__(kChainThreads) trellis_block(Panel p) {
       const int state = thread, odd = state / (kTrellisStates / 2);
       const int before = trellis_state_before(state, false), before_second = trellis_state_before(state, true);
       float sum = state == 0 ? 0.0f : 1e30f;
+#pragma unroll 8
       for (int i = 0; i < rows; ++i) {
         const float without = __shfl_sync(~0U, sum, before) + cost[i][odd];
         const float with = __shfl_sync(~0U, sum, before_second) + cost[i][odd + 2];
@@ -101,6 +102,7 @@ __global__ void __launch_bounds__(kChainThreads) trellis_block(Panel p) {
       }
       __syncwarp();
       if (state == 0) {
+#pragma unroll 8  // bits are read ahead of the path that chooses among them
         for (int i = rows; i-- > 0;) {
           const bool second = (taken[i] >> best & 1) != 0;
           path[i] = level[i][best / (kTrellisStates / 2) + (second ? 2 : 0)];
