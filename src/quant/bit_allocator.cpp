@@ -109,6 +109,7 @@ void BitAllocator::measure(std::span<const Sample> samples) {
   for (const double doublings : kMeasured) {
     const int step = static_cast<int>(doublings * kSteps);
     measure(rounded, {step, false});
+    if (!recipe_.quant.trellis) continue;
     measure(all, {step, true});
     std::erase_if(rounded, [&](const Sample* sample) {
       const Entry& entry = entries_[sample->entry];
@@ -155,9 +156,11 @@ BitAllocator::Predicted BitAllocator::predicted(const Entry& entry, Knob knob) {
 
 template <class Visit>
 void BitAllocator::each_knob(const Entry& entry, Visit&& visit) {
-  for (const bool trellis : {false, true})
-    for (int step = kFinest; step <= (trellis ? kCoarsest : entry.rounded.back().step); ++step)
+  for (const bool trellis : {false, true}) {
+    const std::vector<Option>& options = trellis ? entry.by_trellis : entry.rounded;
+    for (int step = kFinest; !options.empty() && step <= options.back().step; ++step)
       visit(Knob{step, trellis}, predicted(entry, {step, trellis}));
+  }
 }
 
 double BitAllocator::predicted_bits(int step) const {
@@ -259,7 +262,7 @@ QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
     last = std::move(knobs);
   }
   if (best.empty()) {
-    best.assign(entries_.size(), {kCoarsest, true});
+    best.assign(entries_.size(), {kCoarsest, recipe_.quant.trellis});
   }
   realize(best);
   QuantizedModel model{

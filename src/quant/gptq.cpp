@@ -8,7 +8,6 @@
 #include "base/half.h"
 #include "base/trellis.h"
 #include "quant/quantized_model.h"
-#include "quant/trellis_rates.h"
 
 namespace fairway {
 namespace {
@@ -121,8 +120,10 @@ GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bi
   std::vector<float> work = original;
   std::vector<double> losses(static_cast<size_t>(w.rows), 0.0);
   const int32_t levels = trellis ? std::min(largest_level(bits), kTrellisLevel) : largest_level(bits);
+  // No level costs more than another. What bits cost would pull all weights towards zero, by 2 to 6 % at three bits, in every
+  // layer alike, for 2 % less of the expected damage.
   std::vector<float> rates;
-  if (trellis) rates = trellis_rates({original.data(), w.rows, w.cols}, steps, levels, runner.pool());
+  if (trellis) rates.assign(cols * (static_cast<size_t>(levels) + 1), 0.0F);
   const DeviceGptq::Weight weight{w.rows, w.cols, block, levels, factor.upper, steps, rates, work, losses};
   if (DeviceGptq* device = runner.device_gptq())
     device->quantize(weight);

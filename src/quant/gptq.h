@@ -35,7 +35,7 @@ struct GptqResult {
   double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q
   std::vector<double> row_losses;
 };
-// With the factor's steps by column; scales are those of weights divided by them. With a trellis (trellis_rates.h) scales are
+// With the factor's steps by column; scales are those of weights divided by them. With a trellis scales are
 // half the steps.
 GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor,
                 bool trellis = false);

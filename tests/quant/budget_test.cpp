@@ -41,6 +41,40 @@ TEST(BitAllocator, FillsWhatAJumpOfThePriceLeavesFree) {
   meets_every_budget(small);
 }
 
+const QuantizedTensor& first_down(const QuantizedModel& model) {
+  return *std::find_if(model.tensors.begin(), model.tensors.end(),
+                       [](const QuantizedTensor& t) { return t.bank == ParamId::down && t.slice == 0; });
+}
+
+// Where the recipe allows it, and then with less damage in the same bits and with weights as large as they were.
+TEST(BitAllocator, TakesATrellisWhereItGains) {
+  SmallModel small;
+  const auto made = [&](bool trellis) {
+    small.recipe.quant.trellis = trellis;
+    BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
+    QuantReport report;
+    const QuantizedModel model = allocator.at(3.5 * static_cast<double>(small.weights.flat_values().numel()), report);
+    return std::pair{model, allocator.damage().of(report)};
+  };
+  const auto on_trellis = [](const QuantizedTensor& tensor) { return tensor.trellis; };
+  const auto [rounded, more] = made(false);
+  const auto [model, less] = made(true);
+  EXPECT_THAT(rounded.tensors, testing::Not(testing::Contains(testing::Truly(on_trellis))));
+  EXPECT_THAT(model.tensors, testing::Contains(testing::Truly(on_trellis)));
+  EXPECT_LT(less, 0.95 * more);
+  const QuantizedTensor& down = first_down(model);
+  ASSERT_TRUE(down.trellis);
+  std::vector<float> values(static_cast<size_t>(down.count()));
+  dequantize(down, values);
+  const float* w = small.weights.bank(ParamId::down).value.as<float>();
+  double both = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    both += static_cast<double>(w[i]) * static_cast<double>(values[i]);
+    squares += static_cast<double>(w[i]) * static_cast<double>(w[i]);
+  }
+  EXPECT_NEAR(both / squares, 1, 0.01);
+}
+
 TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
   SmallModel small;
   BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue);
@@ -62,11 +96,6 @@ TEST(BitAllocator, LosesNoMoreThanAnyUniformSettingOfTheSameSize) {
       quant.scale = ScaleRule::percentile;
       quant.matrix_bits = bits;
     });
-}
-
-const QuantizedTensor& first_down(const QuantizedModel& model) {
-  return *std::find_if(model.tensors.begin(), model.tensors.end(),
-                       [](const QuantizedTensor& t) { return t.bank == ParamId::down && t.slice == 0; });
 }
 
 // At equal bits a row of small weights has the step of the others, not one of its own.
