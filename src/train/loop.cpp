@@ -163,8 +163,8 @@ TrainSummary Loop::steps_to_the_end() {
     if (validation_due()) validate_now(false);
   }
   if (!by_steps()) teller_.stopped_by_clock(progress_);
-  if (options_.memory_bytes) teller_.memory(options_.memory_bytes());
   teller_.averaged(trainer_.averager().result_name());
+  if (options_.memory_bytes) teller_.memory(options_.memory_bytes());
   if (saved_step_ != progress_.step) checkpoint();
   trainer_.fetch_state();
   if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
