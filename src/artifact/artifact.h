@@ -1,4 +1,4 @@
-// The artifact file, `.fwy` version 3 (scoring spec §6.3; docs/packing.md): a quantized model as one self-describing file.
+// The artifact file, `.fwy` version 4 (scoring spec §6.3; docs/packing.md): a quantized model as one self-describing file.
 //   "FWAY" version flags [tokenizer hash] [recipe hash] training length [segment] | architecture | tensor table | weights by
 //   role | row scales | halves | singles | correction factors and their scales | CRC-32 of all before it
 #pragma once

@@ -1,7 +1,8 @@
-// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's one knob is the
-// step that its rows share, told beside its typical magnitude (bits follow from it). Steps that follow each row's deviation, as
-// SDClip's do, spend as much on rows that hardly count as on those that do. Damage is that of damage.h, rates are order-0
-// entropies. Both are measured at a few steps per tensor, once, and interpolated between them.
+// Spreads a byte budget over all tensors (scoring spec §4.9): minimise Σ damage + µ·Σ bits, where a tensor's knobs are the
+// step that its rows share, told beside its typical magnitude (bits follow from it), and a trellis where the recipe allows it.
+// Steps that follow each row's deviation, as SDClip's do, spend as much on rows that hardly count as on those that do. Damage
+// is that of damage.h, rates are order-0 entropies. Both are measured at a few steps per tensor, once, and interpolated between
+// them.
 #pragma once
 
 #include "quant/damage.h"
