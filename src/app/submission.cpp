@@ -78,6 +78,7 @@ void check_tokenizers(const std::vector<submission::RunFacts>& runs, std::vector
 // By the rules first; then, with shards at hand, by scoring windows of the artifacts.
 int check(const CommonFlags& common, const SubmissionFlags& flags) {
   constexpr double kSampleSeconds = 20;  // for each seed
+  if (!fs::is_directory(flags.check)) throw InputError("--check " + flags.check + ": expected the folder of a submission");
   std::vector<std::string> problems = submission::check_folder(flags.check);
   if (!problems.empty() || flags.data.empty()) return refuse(common, flags.check.c_str(), problems);
   SampleCheck sample = check_samples(flags.check, flags.data, kSampleSeconds, common);

@@ -72,13 +72,15 @@ bool is_bare_name(std::string_view name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
-InputFile::InputFile(const std::filesystem::path& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+// Without O_NONBLOCK opening a pipe waits for its writer. Pipes and devices have no size, and some of them no end.
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) throw InputError(fmt::format("{}: cannot open for reading: {}", path.string(), std::strerror(errno)));
   struct stat info {};
-  if (::fstat(fd_, &info) != 0 || S_ISDIR(info.st_mode)) {
-    ::close(fd_);
-    throw InputError(fmt::format("{}: expected a file, found a folder", path.string()));
-  }
+  if (::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
+  ::close(fd_);
+  throw InputError(
+      fmt::format("{}: expected a file, found {}", path.string(), S_ISDIR(info.st_mode) ? "a folder" : "a pipe or a device"));
 }
 InputFile::~InputFile() {
   if (fd_ >= 0) ::close(fd_);

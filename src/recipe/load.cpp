@@ -52,8 +52,10 @@ Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> o
   } else {
     std::error_code error;
     if (!std::filesystem::exists(source, error)) refuse_name(name_or_path);
-    if (std::filesystem::is_directory(source, error)) {
-      throw InputError(fmt::format("{}: is a folder; expected a TOML recipe or a built-in name", source));
+    if (!std::filesystem::is_regular_file(source, error)) {
+      const bool folder = std::filesystem::is_directory(source, error);
+      throw InputError(fmt::format("{}: is a {}; expected a TOML recipe or a built-in name", source,
+                                   folder ? "folder" : "pipe or a device"));
     }
     text = read_recipe_file(source);
   }

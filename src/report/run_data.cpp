@@ -24,6 +24,7 @@ constexpr size_t kMostPoints = 500;  // per curve: more cannot be seen and would
 // Whole lines that are JSON objects; the last line of a run that is being written may be cut.
 std::vector<ordered_json> read_lines(const fs::path& path) {
   std::vector<ordered_json> records;
+  if (fs::exists(path) && !fs::is_regular_file(path)) throw InputError(path.string() + ": expected a file of records");
   std::ifstream in(path);
   std::string line;
   while (std::getline(in, line)) {

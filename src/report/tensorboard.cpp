@@ -98,7 +98,7 @@ void EventFile::record(std::string_view event) {
 fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
   const fs::path metrics = run / "metrics.jsonl";
   std::ifstream in(metrics);
-  if (!in) throw InputError(metrics.string() + ": cannot be read");
+  if (!in || !fs::is_regular_file(metrics)) throw InputError(metrics.string() + ": cannot be read");
   EventFile events(0);
   std::string line;
   while (std::getline(in, line)) {
