@@ -63,25 +63,6 @@ std::vector<double> scaled(std::vector<double> values, double by) {
   return values;
 }
 
-// Puts `against` into the order of the seeds of `runs`.
-void match_seeds(const SeedScores& runs, SeedScores& against) {
-  if (runs.size() != against.size())
-    throw InputError(fmt::format("--paired: {} runs against {}; expected the same number on both sides, with the same seeds",
-                                 runs.size(), against.size()));
-  if (runs.seeds.empty() || against.seeds.empty()) return;
-  SeedScores ordered{.on = against.on, .published = against.published};
-  for (const int64_t seed : runs.seeds) {
-    const auto found = std::find(against.seeds.begin(), against.seeds.end(), seed);
-    if (found == against.seeds.end())
-      throw InputError(fmt::format("--paired: seed {} is on one side only; a paired test needs the same seeds", seed));
-    const auto at = static_cast<size_t>(found - against.seeds.begin());
-    ordered.seeds.push_back(seed);
-    if (!against.nats.empty()) ordered.nats.push_back(against.nats[at]);
-    if (!against.bpb.empty()) ordered.bpb.push_back(against.bpb[at]);
-  }
-  against = std::move(ordered);
-}
-
 ordered_json finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 std::string spread(const std::vector<double>& values, const char* unit) {
@@ -102,21 +83,6 @@ T field_of(const json& score, const char* key, const fs::path& path) {
 
 std::string short_hash(const std::string& hash) { return hash.substr(0, 12) + "…"; }
 
-// The first thing in which two scores of one side differ, with both values.
-std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
-  const auto told = [](const char* what, const auto& x, const auto& y) { return fmt::format("{} {} and {}", what, x, y); };
-  if (a.text != b.text) return told("text", short_hash(a.text), short_hash(b.text));
-  if (a.tokenizer != b.tokenizer) return told("tokenizer", short_hash(a.tokenizer), short_hash(b.tokenizer));
-  if (a.tokens != b.tokens) return told("number of targets", a.tokens, b.tokens);
-  if (a.bytes != b.bytes) return told("number of bytes", a.bytes, b.bytes);
-  if (a.packed != b.packed) return told("packed", a.packed, b.packed);
-  if (a.mode != b.mode) return told("mode", a.mode, b.mode);
-  if (a.context != b.context) return told("context", a.context, b.context);
-  if (a.stride != b.stride) return told("stride", a.stride, b.stride);
-  if (a.documents != b.documents) return told("documents", a.documents, b.documents);
-  return told("whole text", a.whole, b.whole);
-}
-
 std::string not_official(const ScoredOn& on, const PublishedScores& published) {
   const std::string name(published.name);
   if (!on.packed) return fmt::format("{} is a score of artifacts; the runs were scored from weights as trained", name);
@@ -134,6 +100,40 @@ bool one_tokenizer(const SeedScores& a, const SeedScores& b) {
 }
 
 }  // namespace
+
+std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
+  const auto told = [](const char* what, const auto& x, const auto& y) { return fmt::format("{} {} and {}", what, x, y); };
+  if (a.text != b.text) return told("text", short_hash(a.text), short_hash(b.text));
+  if (a.tokenizer != b.tokenizer) return told("tokenizer", short_hash(a.tokenizer), short_hash(b.tokenizer));
+  if (a.tokens != b.tokens) return told("number of targets", a.tokens, b.tokens);
+  if (a.bytes != b.bytes) return told("number of bytes", a.bytes, b.bytes);
+  if (a.packed != b.packed) return told("packed", a.packed, b.packed);
+  if (a.mode != b.mode) return told("mode", a.mode, b.mode);
+  if (a.context != b.context) return told("context", a.context, b.context);
+  if (a.stride != b.stride) return told("stride", a.stride, b.stride);
+  if (a.documents != b.documents) return told("documents", a.documents, b.documents);
+  if (a.whole != b.whole) return told("whole text", a.whole, b.whole);
+  return a.legal != b.legal ? told("legal", a.legal, b.legal) : "";
+}
+
+void match_seeds(const SeedScores& runs, SeedScores& against) {
+  if (runs.size() != against.size())
+    throw InputError(fmt::format("--paired: {} runs against {}; expected the same number on both sides, with the same seeds",
+                                 runs.size(), against.size()));
+  if (runs.seeds.empty() || against.seeds.empty()) return;
+  SeedScores ordered{.on = against.on, .published = against.published};
+  for (const int64_t seed : runs.seeds) {
+    const auto found = std::find(against.seeds.begin(), against.seeds.end(), seed);
+    if (found == against.seeds.end())
+      throw InputError(fmt::format("--paired: seed {} is on one side only; a paired test needs the same seeds", seed));
+    const auto at = static_cast<size_t>(found - against.seeds.begin());
+    ordered.seeds.push_back(seed);
+    if (!against.nats.empty()) ordered.nats.push_back(against.nats[at]);
+    if (!against.bpb.empty()) ordered.bpb.push_back(against.bpb[at]);
+    if (!against.files.empty()) ordered.files.push_back(against.files[at]);
+  }
+  against = std::move(ordered);
+}
 
 ScoredOn scored_on(const json& score, const fs::path& path) {
   ScoredOn on{.text = field_of<std::string>(score, "text", path),
@@ -185,6 +185,7 @@ SeedScores read_scores(const std::vector<std::string>& names) {
   for (const std::string& name : all) {
     const fs::path path = fs::is_directory(name) ? fs::path(name) / "score.json" : fs::path(name);
     const json record = parse_json_or_discard(read_file(path), path.string());
+    scores.files.push_back(path);
     scores.nats.push_back(finite_number(record, "val_loss", path));
     scores.bpb.push_back(finite_number(record, "val_bpb", path));
     const ScoredOn on = scored_on(record, path);
@@ -212,17 +213,22 @@ Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paire
   const double known = std::isfinite(ratio) ? ratio : other;  // nats of the runs' tokens; a published side may have none
   const std::vector<double>& x = out.through_bytes ? runs.bpb : runs.nats;
   const std::vector<double>& y = out.through_bytes ? against.bpb : against.nats;
-  out.test = paired ? paired_test(x, y) : welch_test(x, y);
+  const auto difference = paired ? paired_difference : welch_difference;
+  const Difference measured = difference(x, y);
+  out.test = t_test(measured);
   const double delta = mean(x) - mean(y);
   const bool both = !runs.bpb.empty() && !against.bpb.empty();
   out.delta_bpb = both ? mean(runs.bpb) - mean(against.bpb) : delta / known;
   out.delta_nats = out.through_bytes ? delta * known : delta;
+  const double to_bpb = out.through_bytes ? 1 : 1 / known;
+  const Interval tested = interval_of(measured);
+  out.interval = {tested.low * to_bpb, tested.high * to_bpb};
   out.margin_bpb = std::isfinite(known) ? kRecordNats / known : 0;
   if (!out.through_bytes || std::isfinite(known)) {
     const double scale = out.through_bytes ? known : 1;
-    const std::vector<double> nats = scaled(x, scale), base = scaled(y, scale);
-    out.margin = welch_margin_test(nats, base, kRecordNats);
-    out.record = out.barred.empty() && is_record(nats, base);
+    const Difference nats = difference(scaled(x, scale), scaled(y, scale));
+    out.margin = margin_test(nats, kRecordNats);
+    out.record = out.barred.empty() && is_record(nats);
   }
   return out;
 }
@@ -230,6 +236,8 @@ Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paire
 ordered_json to_json(const Comparison& c) {
   ordered_json out{{"delta_bpb", finite(c.delta_bpb)},
                    {"delta_nats", finite(c.delta_nats)},
+                   {"interval", {finite(c.interval.low), finite(c.interval.high)}},
+                   {"confidence", kConfidence},
                    {"t", finite(c.test.t)},
                    {"df", c.test.df},
                    {"p", c.test.p},
@@ -245,6 +253,8 @@ std::string to_text(const Comparison& c) {
   std::string text = "difference";
   if (std::isfinite(c.delta_nats)) text += fmt::format(" {:+.5f} nats per token,", c.delta_nats);
   if (std::isfinite(c.delta_bpb)) text += fmt::format(" {:+.5f} bits per byte", c.delta_bpb);
+  if (std::isfinite(c.interval.low))
+    text += fmt::format(" ({:g} %: {:+.5f} to {:+.5f})", 100 * kConfidence, c.interval.low, c.interval.high);
   text += fmt::format("\n{} on {}: t = {:.3f}, df = {:.3f}, p = {:.3g}\n", c.paired ? "paired test" : "Welch's test",
                       c.through_bytes ? "bits per byte" : "nats per token", c.test.t, c.test.df, c.test.p);
   if (c.through_bytes && c.margin_bpb <= 0) return text + "record: not known without nats per token on both sides\n";

@@ -23,12 +23,15 @@ struct ScoredOn {
   bool documents = false;  // inside documents
   bool operator==(const ScoredOn&) const = default;
 };
+// The first thing in which two differ, with both values ("context 2048 and 1024"); empty when they are equal.
+std::string first_difference(const ScoredOn& a, const ScoredOn& b);
 // From what `fairway score --json` prints; InputError names the file and the field it lacks.
 ScoredOn scored_on(const nlohmann::json& score, const std::filesystem::path& path);
 
 struct SeedScores {
   std::vector<double> nats, bpb;               // as many as seeds; one of them may be empty (published values)
   std::vector<int64_t> seeds;                  // empty when not every seed is known
+  std::vector<std::filesystem::path> files;    // their score.json; empty for published values
   ScoredOn on{};                               // of every seed alike
   const PublishedScores* published = nullptr;  // then `on` says nothing: it was scored on the official text
   size_t size() const { return bpb.empty() ? nats.size() : bpb.size(); }
@@ -42,9 +45,13 @@ std::string incomparable(const SeedScores& runs, const SeedScores& against);
 // InputError names the file and what it lacks, or two files of a side whose scores are not of the same thing.
 SeedScores read_scores(const std::vector<std::string>& names);
 
+// Puts `against` into the order of the seeds of `runs`. InputError when their numbers or their seeds differ.
+void match_seeds(const SeedScores& runs, SeedScores& against);
+
 struct Comparison {
   double delta_bpb = 0, delta_nats = 0;  // NaN where it cannot be told
-  TTest test, margin;                    // margin: one-sided, better by more than 0.005 nats per token
+  Interval interval;                     // of delta_bpb; NaN where it cannot be told
+  TTest test, margin;                    // margin: one-sided, better by more than 0.005 nats per token; both paired or not
   bool through_bytes = false;            // tested in bits per byte, because tokenizers differ or a side has no nats
   bool paired = false, record = false;
   double margin_bpb = 0;  // 0.005 nats per token of these runs, in bits per byte; 0 when not known

@@ -51,18 +51,6 @@ double p_of(double t, double df) {
   return t == 0 ? 1 : two_sided_p(t, df);
 }
 
-// Difference of means and its standard error; df by Welch and Satterthwaite.
-struct Difference {
-  double value, error, df;
-};
-
-Difference difference_of(std::span<const double> x, std::span<const double> y) {
-  const auto n = static_cast<double>(x.size()), m = static_cast<double>(y.size());
-  const double a = sample_variance(x) / n, b = sample_variance(y) / m;
-  const double df = a + b > 0 ? (a + b) * (a + b) / (a * a / (n - 1) + b * b / (m - 1)) : n + m - 2;
-  return {mean(x) - mean(y), std::sqrt(a + b), df};
-}
-
 }  // namespace
 
 double mean(std::span<const double> values) {
@@ -85,30 +73,50 @@ double student_t_cdf(double t, double degrees_of_freedom) {
   return t > 0 ? 1 - tail : tail;
 }
 
-TTest welch_test(std::span<const double> values, std::span<const double> baseline) {
-  const Difference d = difference_of(values, baseline);
-  const double t = ratio(d.value, d.error);
-  return {t, d.df, p_of(t, d.df)};
+double student_t_quantile(double probability, double degrees_of_freedom) {
+  FAIRWAY_ASSERT(probability > 0 && probability < 1, "a quantile of a probability outside of (0, 1)");
+  if (probability < 0.5) return -student_t_quantile(1 - probability, degrees_of_freedom);
+  double low = 0, high = 1;
+  while (high < 1e300 && student_t_cdf(high, degrees_of_freedom) < probability) high *= 2;
+  for (int i = 0; i < 200 && low < high; ++i) {
+    const double middle = low + (high - low) / 2;
+    if (middle == low || middle == high) break;
+    (student_t_cdf(middle, degrees_of_freedom) < probability ? low : high) = middle;
+  }
+  return high;
 }
 
-TTest welch_margin_test(std::span<const double> values, std::span<const double> baseline, double margin) {
-  const Difference d = difference_of(values, baseline);
-  const double t = ratio(-d.value - margin, d.error);
-  const double tail = 0.5 * p_of(t, d.df);
-  return {t, d.df, t > 0 ? tail : 1 - tail};
+Difference welch_difference(std::span<const double> values, std::span<const double> baseline) {
+  const auto n = static_cast<double>(values.size()), m = static_cast<double>(baseline.size());
+  const double a = sample_variance(values) / n, b = sample_variance(baseline) / m;
+  const double df = a + b > 0 ? (a + b) * (a + b) / (a * a / (n - 1) + b * b / (m - 1)) : n + m - 2;
+  return {mean(values) - mean(baseline), std::sqrt(a + b), df};
 }
 
-TTest paired_test(std::span<const double> values, std::span<const double> baseline) {
-  FAIRWAY_ASSERT(values.size() == baseline.size(), "a paired test of sets of different sizes");
+Difference paired_difference(std::span<const double> values, std::span<const double> baseline) {
+  FAIRWAY_ASSERT(values.size() == baseline.size(), "pairs of sets of different sizes");
   std::vector<double> differences;
   for (size_t i = 0; i < values.size(); ++i) differences.push_back(values[i] - baseline[i]);
   const auto n = static_cast<double>(differences.size());
-  const double t = ratio(mean(differences), std::sqrt(sample_variance(differences) / n));
-  return {t, n - 1, p_of(t, n - 1)};
+  return {mean(differences), std::sqrt(sample_variance(differences) / n), n - 1};
 }
 
-bool is_record(std::span<const double> nats, std::span<const double> baseline_nats) {
-  return mean(baseline_nats) - mean(nats) >= kRecordNats && welch_test(nats, baseline_nats).p < kRecordP;
+Interval interval_of(const Difference& difference) {
+  const double half = student_t_quantile(0.5 + kConfidence / 2, difference.df) * difference.error;
+  return {difference.value - half, difference.value + half};
 }
+
+TTest t_test(const Difference& difference) {
+  const double t = ratio(difference.value, difference.error);
+  return {t, difference.df, p_of(t, difference.df)};
+}
+
+TTest margin_test(const Difference& difference, double margin) {
+  const double t = ratio(-difference.value - margin, difference.error);
+  const double tail = 0.5 * p_of(t, difference.df);
+  return {t, difference.df, t > 0 ? tail : 1 - tail};
+}
+
+bool is_record(const Difference& nats) { return -nats.value >= kRecordNats && t_test(nats).p < kRecordP; }
 
 }  // namespace fairway

@@ -125,7 +125,9 @@ ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& set
 
 void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreRequest& request, const ScoredRun& run,
                   const ordered_json& machine) {
-  const FileIdentity records = write_score_records(folder / kRecordsName, run.ledger);
+  const std::vector<DocumentSize> documents =
+      document_sizes(scoring.stream, scoring.held_out.target_bytes(), scoring.source.recipe.model.bos);
+  const FileIdentity records = write_score_records(folder / kRecordsName, run.ledger, documents);
   const ordered_json receipt = make_receipt(scoring, request, run, records, folder, machine);
   write_file_atomic(folder / "score.json", receipt.at("score").dump(2) + "\n");
   write_receipt(folder / "receipt.json", receipt);

@@ -36,7 +36,7 @@ TEST(StudentT, EqualsTheIntegralOfItsDensityForRealDegrees) {
 }
 
 TEST(Welch, GivesThePublishedValues) {
-  const TTest test = welch_test(kPr1019Bpb, kPr549Bpb);
+  const TTest test = t_test(welch_difference(kPr1019Bpb, kPr549Bpb));
   EXPECT_NEAR(test.t, -11.834, 5e-4);
   EXPECT_NEAR(test.df, 3.306, 5e-4);
   EXPECT_LT(test.p, 0.01);
@@ -53,34 +53,59 @@ TEST(Welch, TheMeansOfPublishedSeedsAreThePublishedMeans) {
 TEST(Record, NeedsTheMarginAndTheSignificance) {
   const std::array base{1.000, 1.001, 0.999};
   const std::array clear{0.990, 0.991, 0.989}, small{0.996, 0.997, 0.995}, noisy{0.90, 1.08, 0.98};
-  EXPECT_TRUE(is_record(clear, base));
-  EXPECT_FALSE(is_record(small, base));  // 0.004 nats
-  EXPECT_FALSE(is_record(noisy, base));  // 0.013 nats, but not significant
-  EXPECT_FALSE(is_record(base, clear));
-  EXPECT_FALSE(is_record(kPr1105Nats, kPr1019Nats));  // 0.0037 nats
+  EXPECT_TRUE(is_record(welch_difference(clear, base)));
+  EXPECT_FALSE(is_record(welch_difference(small, base)));  // 0.004 nats
+  EXPECT_FALSE(is_record(welch_difference(noisy, base)));  // 0.013 nats, but not significant
+  EXPECT_FALSE(is_record(welch_difference(base, clear)));
+  EXPECT_FALSE(is_record(welch_difference(kPr1105Nats, kPr1019Nats)));  // 0.0037 nats
 }
 
 TEST(Record, TheShiftedTestIsOneSidedAboutTheMargin) {
   const std::array base{1.000, 1.001, 0.999}, clear{0.990, 0.991, 0.989};
-  EXPECT_LT(welch_margin_test(clear, base, 0.005).p, 0.01);
-  EXPECT_NEAR(welch_margin_test(clear, base, 0.010).p, 0.5, 1e-9);
-  EXPECT_GT(welch_margin_test(clear, base, 0.015).p, 0.99);
+  EXPECT_LT(margin_test(welch_difference(clear, base), 0.005).p, 0.01);
+  EXPECT_NEAR(margin_test(welch_difference(clear, base), 0.010).p, 0.5, 1e-9);
+  EXPECT_GT(margin_test(welch_difference(clear, base), 0.015).p, 0.99);
 }
 
 TEST(Paired, UsesTheDifferencesAlone) {
   const std::array seeds{1.0, 2.0, 3.0, 4.0}, better{0.9, 1.88, 2.91, 3.89};
-  const TTest test = paired_test(better, seeds);
+  const TTest test = t_test(paired_difference(better, seeds));
   EXPECT_EQ(test.df, 3);
   EXPECT_NEAR(test.t, -0.105 / (std::sqrt(sample_variance(std::array{-0.1, -0.12, -0.09, -0.11})) / 2), 1e-9);
   EXPECT_LT(test.p, 0.001);
-  EXPECT_GT(welch_test(better, seeds).p, 0.9);
+  EXPECT_GT(t_test(welch_difference(better, seeds)).p, 0.9);
+}
+
+// Better by 0.006, each seed by nearly as much: the pairs show more than 0.005, the two sets alone do not.
+TEST(Paired, TheMarginTestUsesThePairsToo) {
+  const std::array base{1.00, 1.01, 1.02, 1.03}, better{0.9939, 1.0041, 1.0140, 1.0240};
+  EXPECT_LT(margin_test(paired_difference(better, base), kRecordNats).p, 0.001);
+  EXPECT_GT(margin_test(welch_difference(better, base), kRecordNats).p, 0.4);
+  EXPECT_TRUE(is_record(paired_difference(better, base)));
+  EXPECT_FALSE(is_record(welch_difference(better, base)));
+}
+
+TEST(StudentT, QuantilesInvertTheDistribution) {
+  for (const double df : {1.0, 2.0, 3.306, 30.0, 1e6})
+    for (const double p : {0.005, 0.025, 0.2, 0.5, 0.8, 0.975, 0.995})
+      EXPECT_NEAR(student_t_cdf(student_t_quantile(p, df), df), p, 1e-10) << p << " " << df;
+  EXPECT_NEAR(student_t_quantile(0.975, 2), 4.302652729911275, 1e-9);  // tables
+  EXPECT_NEAR(student_t_quantile(0.975, 1e8), 1.959963984540054, 1e-6);
+}
+
+TEST(Interval, TouchesZeroExactlyWhereTheTestGivesItsLevel) {
+  const double t = student_t_quantile(0.975, 5);
+  const Difference edge{.value = t * 0.25, .error = 0.25, .df = 5};
+  EXPECT_NEAR(interval_of(edge).low, 0, 1e-12);
+  EXPECT_NEAR(interval_of(edge).high, 2 * edge.value, 1e-12);
+  EXPECT_NEAR(t_test(edge).p, 1 - kConfidence, 1e-12);
 }
 
 TEST(Welch, SetsWithoutSpread) {
   const std::array one{1.0, 1.0}, two{2.0, 2.0};
-  EXPECT_EQ(welch_test(one, one).p, 1);
-  EXPECT_EQ(welch_test(one, two).p, 0);
-  EXPECT_TRUE(std::isinf(welch_test(one, two).t));
+  EXPECT_EQ(t_test(welch_difference(one, one)).p, 1);
+  EXPECT_EQ(t_test(welch_difference(one, two)).p, 0);
+  EXPECT_TRUE(std::isinf(t_test(welch_difference(one, two)).t));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class MadeRuns : public testing::Test {
     const std::vector<uint16_t> stream(kTargets + 1);
     ScoreLedger ledger(stream);
     ledger.score(1, std::vector<TargetScore>(kTargets, {static_cast<float>(nll_of(seed)), 0}));
-    return write_score_records(folder / kRecordsName, ledger);
+    return write_score_records(folder / kRecordsName, ledger, std::vector<DocumentSize>{{kTargets, kBytes}});
   }
 
   void make_run(int64_t seed) {
