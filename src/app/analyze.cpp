@@ -34,7 +34,7 @@ bool needs_tokens(const std::string& name) { return name != "svd" && name != "qu
 
 struct AnalyzeFlags {
   std::vector<std::string> words;  // [WHAT] FILE
-  std::string what, recipe, data, out, bits = "6,5";
+  std::string what, recipe, data, tokenizer, out, bits = "6,5";
   int64_t tokens = 32 * 2048, context = 0;
 };
 
@@ -96,7 +96,7 @@ class Analyzer {
       throw InputError(
           "--data: expected a folder with validation shards and tokenizer.model (only svd and quant work without)");
     const TokenizerClaim claim = tokenizer_claim(source_);
-    std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim);
+    std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim, flags_.tokenizer);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
     tell_notes(held_out->notes, quiet_);
     length_ = flags_.context > 0 ? flags_.context : source_.recipe.data.seq_len;
@@ -237,6 +237,8 @@ void add_analyze(CLI::App& program) {
       ->expected(1, 3);
   command->add_option("--what", flags->what, "the same choice as a list: svd,heads (default: all)");
   command->add_option("--data", flags->data, "folder with validation shards and tokenizer.model (default: RUN/data)");
+  command->add_option("--tokenizer", flags->tokenizer,
+                      "SentencePiece model of the shards (default: tokenizer.model in --data)");
   command->add_option("--recipe", flags->recipe, "recipe of a weight file that has no run folder");
   command->add_option("--tokens", flags->tokens, "how many validation tokens to read, from the start")
       ->capture_default_str()

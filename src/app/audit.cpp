@@ -70,7 +70,7 @@ auto reading_receipt(const std::string& path, Work work) {
 }
 
 int verify(const CommonFlags& common, const AuditFlags& flags) {
-  const VerifyFlags asked{flags.verify, flags.score->from, flags.score->data, flags.again};
+  const VerifyFlags asked{flags.verify, flags.score->from, flags.score->data, flags.score->tokenizer, flags.again};
   const std::vector<std::string> wrong = reading_receipt(flags.verify, [&] { return verify_receipt(asked, common); });
   std::string text = wrong.empty() ? flags.verify + ": holds\n" : "";
   for (const std::string& sentence : wrong) text += flags.verify + ": " + sentence + "\n";

@@ -101,7 +101,7 @@ std::string records_alone(const Compute& compute, const Scoring& scoring, const 
                    {"threads", compute.threads},
                    {"out_of_reach",
                     {std::filesystem::absolute(scoring.source.file.path).string(), std::filesystem::absolute(data).string(),
-                     std::filesystem::absolute(data / "tokenizer.model").string()}}};
+                     std::filesystem::absolute(scoring.held_out.tokenizer_file.path).string()}}};
   const std::vector<uint8_t> input = json::to_cbor(given);
   return ask_lone_program({"/proc/self/exe", {kIsolatedCommand}}, {reinterpret_cast<const char*>(input.data()), input.size()});
 }

@@ -33,13 +33,15 @@ pipeline::ChainRequest chain_of(const RunFlags& flags) {
   if (flags.seed >= 0) set.push_back(fmt::format("train.seed={}", flags.seed));
   if (!flags.prompts.empty()) chain.prompts = flags.prompts;
   chain.data = std::filesystem::absolute(chain.data).lexically_normal().string();
+  if (!chain.tokenizer_file.empty())
+    chain.tokenizer_file = std::filesystem::absolute(chain.tokenizer_file).lexically_normal().string();
   chain.program = sha256_of_file("/proc/self/exe");
   return chain;
 }
 
 // What a later phase would refuse is refused before hours of training; the chain learns the data's tokenizer.
 HeldOut require_data(const Recipe& recipe, pipeline::ChainRequest& chain) {
-  std::optional<HeldOut> held_out = open_held_out(chain.data, recipe);
+  std::optional<HeldOut> held_out = open_held_out(chain.data, recipe, nullptr, chain.tokenizer_file);
   if (!held_out)
     throw InputError("--data " + chain.data +
                      ": no validation shards (fineweb_val_*.bin); `run` needs them to score, `train` does not");
@@ -109,6 +111,8 @@ void add_run(CLI::App& program) {
                                   [flags](const CommonFlags& common) { return run_pipeline(common, *flags); });
   command->add_option("RECIPE", flags->chain.recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->chain.data, "folder of shards, with validation shards and tokenizer.model")->required();
+  command->add_option("--tokenizer", flags->chain.tokenizer_file,
+                      "SentencePiece model of the shards (default: tokenizer.model in --data)");
   command->add_option("--out", flags->chain.out, "folder of the run")->required();
   command->add_option("--seconds", flags->seconds, "train this long")->check(number_between(0.001, 1e7));
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));

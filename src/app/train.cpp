@@ -15,7 +15,7 @@ namespace {
 const double kProcessStart = seconds_now();
 
 struct TrainFlags {
-  std::string recipe, data, out, comm = "auto", profile;
+  std::string recipe, data, tokenizer, out, comm = "auto", profile;
   std::vector<std::string> overrides;
   double seconds = -1;
   int64_t steps = -1, seed = -1;
@@ -60,8 +60,8 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
   Communicator& comm = meet_ranks(common, flags.comm);
-  const TrainRequest request{resolved_recipe(flags), flags.data,    flags.out,    flags.resume,
-                             flags.allow_shared,     flags.profile, kProcessStart};
+  const TrainRequest request{resolved_recipe(flags), flags.data,    flags.out,     flags.resume,
+                             flags.allow_shared,     flags.profile, kProcessStart, flags.tokenizer};
   const pipeline::Outcome outcome = do_train(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
   return outcome.status;
@@ -87,6 +87,8 @@ void add_train(CLI::App& program) {
                                   [flags](const CommonFlags& common) { return run_train(common, *flags); });
   command->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->data, "folder of shards")->required();
+  command->add_option("--tokenizer", flags->tokenizer,
+                      "SentencePiece model of the shards (default: tokenizer.model in --data)");
   command->add_option("--out", flags->out, "folder of the run")->required();
   command->add_option("--seconds", flags->seconds, "train this long")->check(number_between(0.001, 1e7));
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));

@@ -87,8 +87,13 @@ class Verification {
   ScoreRequest score_request() const {
     const fs::path artifact = place_of(receipt_.at("artifact"), folder_);
     const bool run = receipt_.at("from") == "run";
-    return recorded_request(receipt_, !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string(),
-                            !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string());
+    ScoreRequest request =
+        recorded_request(receipt_, !flags_.from.empty() ? flags_.from : (run ? artifact.parent_path() : artifact).string(),
+                         !flags_.data.empty() ? flags_.data : place_of(receipt_.at("data"), folder_).string());
+    request.tokenizer = flags_.tokenizer;
+    if (request.tokenizer.empty() && !fs::exists(fs::path(request.data) / "tokenizer.model"))
+      request.tokenizer = place_of(receipt_.at("tokenizer"), folder_).string();
+    return request;
   }
 
   // What was scored, opened as for scoring: the same bytes, and the bytes that its targets stand for.

@@ -7,8 +7,8 @@ namespace fairway::app {
 
 struct VerifyFlags {
   std::filesystem::path receipt;
-  std::string from, data;  // where artifact and data lie, instead of where the receipt says; may be empty
-  bool again = false;      // score again and compare every record
+  std::string from, data, tokenizer;  // where they lie, instead of where the receipt says; each may be empty
+  bool again = false;                 // score again and compare every record
 };
 
 // What is not as the receipt says: sentences, none when all holds.

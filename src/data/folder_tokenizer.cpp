@@ -7,16 +7,16 @@
 
 namespace fairway::data {
 
-FolderTokenizer open_tokenizer(const std::filesystem::path& folder) {
-  FolderTokenizer out{.file = folder / "tokenizer.model"};
+FolderTokenizer open_tokenizer(const std::filesystem::path& folder, const std::filesystem::path& elsewhere) {
+  FolderTokenizer out{.file = elsewhere.empty() ? folder / "tokenizer.model" : elsewhere};
   const std::optional<Manifest> manifest = read_manifest(folder);
   const std::filesystem::path listing = folder / "manifest.json";
-  if (std::filesystem::exists(out.file)) {
+  if (!elsewhere.empty() || std::filesystem::exists(out.file)) {
     out.tokenizer = Vocabulary::load(out.file);
     out.identity = out.tokenizer->identity();
     if (!manifest) {
-      out.notes.push_back(fmt::format("{}: no manifest.json, so whether tokenizer.model made these shards could not be checked",
-                                      folder.string()));
+      out.notes.push_back(fmt::format("{}: no manifest.json, so whether {} made these shards could not be checked",
+                                      folder.string(), elsewhere.empty() ? "tokenizer.model" : elsewhere.string()));
     } else if (!manifest->names(*out.tokenizer)) {
       const bool by_file = manifest->tokenizer_identity.empty();
       throw InputError(fmt::format(

@@ -12,13 +12,14 @@
 namespace fairway::data {
 
 struct FolderTokenizer {
-  std::filesystem::path file;           // tokenizer.model, or the manifest where the folder has no such file
+  std::filesystem::path file;           // tokenizer.model or the one named, or the manifest where the folder has no such file
   std::optional<Vocabulary> tokenizer;  // none without the file
   std::string identity;                 // of the tokenizer, or as the manifest tells it; empty when neither does
   std::vector<std::string> notes;       // what could not be checked
 };
 
-// InputError when the folder's manifest names another tokenizer than tokenizer.model.
-FolderTokenizer open_tokenizer(const std::filesystem::path& folder);
+// `elsewhere` takes the place of the folder's tokenizer.model, where it is named. InputError when the folder's manifest names
+// another tokenizer.
+FolderTokenizer open_tokenizer(const std::filesystem::path& folder, const std::filesystem::path& elsewhere = {});
 
 }  // namespace fairway::data

@@ -12,6 +12,7 @@ struct ChainRequest {
   std::string recipe;                  // a built-in name or a file
   std::vector<std::string> overrides;  // key=value
   std::string data, out;
+  std::string tokenizer_file;                // of the data; empty: tokenizer.model beside the shards
   PackRequest packing;                       // budget, codec, as published
   std::vector<std::string> prompts{"The "};  // of the samples
   std::string program;                       // SHA-256 of this program: what another one packed or scored is made again

@@ -17,6 +17,7 @@ using nlohmann::ordered_json;
 // Plain and sliding windows, beside the recipe's own mode.
 ScoreRequest by_windows(const ChainRequest& request, const Recipe& recipe, const ScoringMode& mode) {
   ScoreRequest score{.from = (fs::path(request.out) / "model.fwy").string(), .data = request.data, .mode = mode};
+  score.tokenizer = request.tokenizer_file;
   if (mode.base == ScoreMode::sliding) {
     score.context = recipe.score.context;
     score.stride = std::min(recipe.score.stride, recipe.score.context);
@@ -36,14 +37,16 @@ ordered_json fields(const ScoreRequest& score) {
 
 Phase train_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
   Phase phase{.name = "train", .request = {{"recipe", recipe_hash(recipe)}, {"data", request.data}}};
-  phase.run =
-      [&stages,
-       asked = TrainRequest{
-           .recipe = recipe, .data = request.data, .out = request.out, .resume = true, .allow_shared = request.allow_shared}] {
-        TrainRequest now = asked;
-        now.started = seconds_now();
-        return stages.train(now);
-      };
+  phase.run = [&stages, asked = TrainRequest{.recipe = recipe,
+                                             .data = request.data,
+                                             .out = request.out,
+                                             .resume = true,
+                                             .allow_shared = request.allow_shared,
+                                             .tokenizer = request.tokenizer_file}] {
+    TrainRequest now = asked;
+    now.started = seconds_now();
+    return stages.train(now);
+  };
   phase.identity = request.tokenizer;
   phase.outputs = {"averaged.safetensors"};
   phase.present = {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log"};
@@ -56,6 +59,7 @@ Phase pack_phase(const ChainRequest& request, const Stages& stages) {
   PackRequest pack = request.packing;
   pack.from = request.out;
   pack.data = request.data;
+  pack.tokenizer = request.tokenizer_file;
   return {.name = "pack",
           .run = [&stages, pack] { return stages.pack(pack); },
           .request = {{"data", pack.data}, {"budget", pack.budget}, {"codec", pack.codec}, {"as_published", pack.as_published}},
@@ -78,8 +82,14 @@ Phase windows_phase(const ChainRequest& request, const Recipe& recipe, const Sta
           .shared = true};
 }
 
+ScoreRequest as_recipe_says(const ChainRequest& request, const Recipe& recipe) {
+  ScoreRequest score = score_request(recipe, (fs::path(request.out) / "model.fwy").string(), request.data);
+  score.tokenizer = request.tokenizer_file;
+  return score;
+}
+
 Phase score_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
-  const ScoreRequest score = score_request(recipe, (fs::path(request.out) / "model.fwy").string(), request.data);
+  const ScoreRequest score = as_recipe_says(request, recipe);
   return {.name = "score",
           .run = [&stages, score, keep = request.out] { return stages.score(score, keep); },
           .request = fields(score),
@@ -91,8 +101,7 @@ Phase score_phase(const ChainRequest& request, const Recipe& recipe, const Stage
 }
 
 Phase audit_phase(const ChainRequest& request, const Recipe& recipe, const Stages& stages) {
-  const AuditRequest audit{score_request(recipe, (fs::path(request.out) / "model.fwy").string(), request.data),
-                           (fs::path(request.out) / "receipt.json").string()};
+  const AuditRequest audit{as_recipe_says(request, recipe), (fs::path(request.out) / "receipt.json").string()};
   return {.name = "audit",
           .run = [&stages, audit] { return stages.audit(audit); },
           .request = fields(audit.score),
@@ -105,7 +114,9 @@ Phase audit_phase(const ChainRequest& request, const Recipe& recipe, const Stage
 
 Phase samples_phase(const ChainRequest& request, const Stages& stages) {
   const SamplesRequest samples{.model = (fs::path(request.out) / "model.fwy").string(),
-                               .tokenizer = (fs::path(request.data) / "tokenizer.model").string(),
+                               .tokenizer = request.tokenizer_file.empty()
+                                                ? (fs::path(request.data) / "tokenizer.model").string()
+                                                : request.tokenizer_file,
                                .prompts = request.prompts};
   return {.name = "samples",
           .run = [&stages, samples] { return stages.samples(samples); },

@@ -28,12 +28,14 @@ void require_tokens_of(const data::HeldOutTokens& read, const std::filesystem::p
 
 }  // namespace
 
-std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe, const TokenizerClaim* claim) {
+std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe, const TokenizerClaim* claim,
+                                     const std::filesystem::path& named) {
   if (data::list_validation(folder).empty()) return std::nullopt;
-  data::FolderTokenizer beside = data::open_tokenizer(folder);
+  data::FolderTokenizer beside = data::open_tokenizer(folder, named);
   if (!beside.tokenizer) {
     throw InputError(
-        fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need", folder.string()));
+        fmt::format("{}: holds validation shards but no tokenizer.model, which bits per byte need; name it with --tokenizer",
+                    folder.string()));
   }
   Vocabulary& tokenizer = *beside.tokenizer;
   if (tokenizer.vocab() != recipe.model.vocab)

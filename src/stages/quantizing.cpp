@@ -20,7 +20,7 @@ std::string checked_tokenizer(const WeightSource& source, const QuantizeRequest&
   for (const fs::path& place : places) {
     const bool there = fs::exists(place / "tokenizer.model") || fs::exists(place / "manifest.json");
     if (!there && place != fs::path(request.data)) continue;
-    data::FolderTokenizer beside = data::open_tokenizer(place);
+    data::FolderTokenizer beside = data::open_tokenizer(place, place == fs::path(request.data) ? request.tokenizer : "");
     require_tokenizer(claim, beside);
     notes = beside.notes;
     if (!beside.identity.empty()) return beside.identity;

@@ -12,9 +12,10 @@ struct TrainRequest {
   Recipe recipe;
   std::filesystem::path data, out;
   bool resume = false;
-  bool allow_shared = false;  // train on documents that the validation text has too; no audit calls that legal
-  std::string profile;        // file for a timeline of a few steps; empty: none
-  double started = 0;         // when the work began, on seconds_now()'s clock
+  bool allow_shared = false;          // train on documents that the validation text has too; no audit calls that legal
+  std::string profile;                // file for a timeline of a few steps; empty: none
+  double started = 0;                 // when the work began, on seconds_now()'s clock
+  std::filesystem::path tokenizer{};  // of the shards; empty: tokenizer.model beside them
 };
 
 struct QuantizeRequest {
@@ -25,6 +26,7 @@ struct QuantizeRequest {
   std::string data;                        // shards of the calibration; empty: RUN/data
   std::string out;
   int64_t tokens = 64 * 2048;  // of Calibration::self
+  std::string tokenizer{};     // of the shards; empty: tokenizer.model beside them
 };
 
 struct PackRequest : QuantizeRequest {
@@ -40,6 +42,7 @@ struct ScoreRequest {
   int64_t stride = 0, context = 0;
   int64_t tokens = 0;  // only the first so many; 0: all
   bool documents = false, all_targets = false;
+  std::string tokenizer{};  // of the shards; empty: tokenizer.model beside them
 };
 // The artifact of a run, scored as the run's recipe says; the artifact itself does not hold that.
 ScoreRequest score_request(const Recipe& recipe, const std::string& artifact, const std::string& data);

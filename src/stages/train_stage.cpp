@@ -43,8 +43,8 @@ TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Co
   if (!request.profile.empty()) require_place_for_file(request.profile);
   emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
   const data::ShardSet shards = data::ShardSet::open_train(request.data);
-  const data::FolderTokenizer tokenizer = data::open_tokenizer(request.data);
-  const std::optional<HeldOut> held_out = open_held_out(request.data, recipe);
+  const data::FolderTokenizer tokenizer = data::open_tokenizer(request.data, request.tokenizer);
+  const std::optional<HeldOut> held_out = open_held_out(request.data, recipe, nullptr, request.tokenizer);
   if (held_out) require_one_window(static_cast<int64_t>(held_out->tokens.size()), recipe.data.seq_len, request.data.string());
   data::SharedDocuments shared;
   if (comm.root()) shared = require_apart(request, held_out);

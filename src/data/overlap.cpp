@@ -1,0 +1,26 @@
+#include "data/overlap.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "data/folder_tokenizer.h"
+#include "data/validation.h"
+
+namespace fairway::data {
+
+Overlap find_overlap(const std::filesystem::path& train, const std::filesystem::path& validation) {
+  if (list_train(train).empty()) throw InputError(train.string() + ": no training shards (fineweb_train_*.bin)");
+  if (list_validation(validation).empty()) throw InputError(validation.string() + ": no validation shards (fineweb_val_*.bin)");
+  const std::string a = open_tokenizer(train).identity, b = open_tokenizer(validation).identity;
+  Overlap out;
+  if (!a.empty() && !b.empty() && a != b)
+    throw InputError(fmt::format("{} and {}: their tokenizers differ ({}… and {}…), and documents are compared by their tokens",
+                                 train.string(), validation.string(), a.substr(0, 12), b.substr(0, 12)));
+  if (a.empty() || b.empty())
+    out.notes.push_back(fmt::format("{}: no tokenizer.model, so whether both folders have one tokenizer could not be checked",
+                                    (a.empty() ? train : validation).string()));
+  out.shared = find_shared(train, Validation::open(validation).read_all());
+  return out;
+}
+
+}  // namespace fairway::data
