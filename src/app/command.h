@@ -40,6 +40,8 @@ void add_golden(CLI::App& program);
 void add_recipes(CLI::App& program);
 void add_train(CLI::App& program);
 void add_data(CLI::App& program);
+void add_overlap(CLI::App& data);
+void add_fetch(CLI::App& data);
 void add_score(CLI::App& program);
 void add_audit(CLI::App& program);
 void add_generate(CLI::App& program);

@@ -1,4 +1,4 @@
-// `fairway data tokenize | train-tokenizer | inspect`.
+// `fairway data tokenize | train-tokenizer | inspect`; overlap and fetch are files of their own.
 #include <fmt/core.h>
 
 #include "app/command.h"
@@ -120,11 +120,13 @@ void add_inspect(CLI::App& parent) {
 }  // namespace
 
 void add_data(CLI::App& program) {
-  CLI::App* data = program.add_subcommand("data", "make shards and tokenizers from text, and inspect them");
+  CLI::App* data = program.add_subcommand("data", "make shards and tokenizers from text, fetch them, and inspect them");
   data->require_subcommand(1);
   add_tokenize(*data);
   add_train_tokenizer(*data);
   add_inspect(*data);
+  add_overlap(*data);
+  add_fetch(*data);
 }
 
 }  // namespace fairway::app

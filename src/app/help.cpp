@@ -26,6 +26,8 @@ std::vector<std::string> words_of(const std::string& option) {
     words = {"self", "train", "online"};
   } else if (option == "--codec") {
     words = {"best", "rans", "brotli", "lzma"};
+  } else if (option == "--paired") {
+    words = {"seeds", "documents", "both"};
   } else if (option == "SHELL") {
     words = {"bash", "zsh", "fish"};
   }
@@ -79,7 +81,10 @@ int show_help(const CommonFlags& common, const CLI::App& program, const std::vec
   }
   nlohmann::ordered_json examples = nlohmann::ordered_json::array();
   for (const manual::Example& example : command->examples) examples.push_back(example.command);
-  print_result(common, {{"command", path}, {"help", command->help}, {"examples", examples}}, help_text(*command, path));
+  nlohmann::ordered_json commands = nlohmann::ordered_json::array();
+  for (const CommandInfo& sub : command->commands) commands.push_back(sub.name);
+  print_result(common, {{"command", path}, {"help", command->help}, {"commands", commands}, {"examples", examples}},
+               help_text(*command, path));
   return 0;
 }
 

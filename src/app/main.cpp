@@ -2,6 +2,8 @@
 // interrupted.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "app/analyze.h"
 #include "app/command.h"
 #include "app/isolated.h"
@@ -11,10 +13,23 @@
 
 namespace {
 
+std::vector<const CLI::App*> parts_of(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
+// `fairway data` alone: what could follow.
+std::string parts_text(const CLI::App& command) {
+  size_t width = 0;
+  for (const CLI::App* part : parts_of(command)) width = std::max(width, part->get_name().size());
+  std::string text = command.get_name() + ": name one of its parts";
+  for (const CLI::App* part : parts_of(command))
+    text += fmt::format("\n  {:<{}}  {}", part->get_name(), width, part->get_description());
+  return text + fmt::format("\n(see fairway help {})", command.get_name());
+}
+
 // What CLI11 says, or the word it could not place: a mistyped name must not read as "a subcommand is required".
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = program.remaining(true);
-  if (unknown.empty()) return error.what();
   std::vector<std::string> known;
   const CLI::App* command = &program;
   for (;;) {
@@ -22,10 +37,12 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
     if (chosen.empty()) break;
     command = chosen.front();
   }
-  for (const CLI::App* sub : command->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
-    known.push_back(sub->get_name());
+  if (unknown.empty() && command != &program && !parts_of(*command).empty()) return parts_text(*command);
+  if (unknown.empty()) return error.what() + std::string(" (see fairway --help)");
+  for (const CLI::App* sub : parts_of(*command)) known.push_back(sub->get_name());
   for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
-  return fmt::format("{}: unknown; the nearest is {}", unknown.front(), fairway::nearest_word(unknown.front(), known));
+  return fmt::format("{}: unknown; the nearest is {} (see fairway --help)", unknown.front(),
+                     fairway::nearest_word(unknown.front(), known));
 }
 
 int run(int argc, char** argv) {
@@ -44,7 +61,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
-    throw fairway::InputError(usage_error(program, error) + " (see fairway --help)");
+    throw fairway::InputError(usage_error(program, error));
   }
   return 0;
 }
