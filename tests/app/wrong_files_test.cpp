@@ -1,0 +1,94 @@
+// Files of the wrong kind, where a run, an artifact, a text or a list is expected: a sentence and exit status 2, never a hang,
+// a crash or memory without bound.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include "app/world.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class WrongFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(scratch_ / "folder");
+    ASSERT_EQ(::mkfifo((scratch_ / "pipe").c_str(), 0600), 0);
+    put_file(scratch_ / "empty", "");
+    put_file(scratch_ / "picture.png",
+             std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0\0\0\1\0\x08\6\0\0\0\\r\xa8", 30) + std::string(3000, '\xF7'));
+    put_file(scratch_ / "words.txt", english_like(20000));
+    const Outcome made = run_program({"data", "train-tokenizer", at("words.txt"), "--vocab", "400", "--out", at("m.model")});
+    ASSERT_EQ(made.status, 0) << made.text();
+  }
+  std::string at(const std::string& name) const { return scratch_ / name; }
+
+  // X stands for the wrong file.
+  void expect_refused(const std::vector<Args>& commands) {
+    for (const std::string& wrong :
+         {at("folder"), at("pipe"), std::string("/dev/zero"), at("empty"), at("picture.png"), at("absent")}) {
+      for (Args args : commands) {
+        if (args[1] == "--check" && wrong == at("folder")) continue;  // a folder that breaks the rules: status 1
+        std::string line;
+        for (std::string& arg : args) {
+          if (arg == "X") arg = wrong;
+          line += " " + arg;
+        }
+        const Outcome outcome = run_program(args);
+        EXPECT_EQ(outcome.status, 2) << line << "\n" << outcome.text();
+        EXPECT_THAT(outcome.err, testing::StartsWith("fairway: ")) << line << "\n" << outcome.text();
+        EXPECT_TRUE(outcome.out.empty() || args[1] == "inspect") << line << "\n" << outcome.out;
+        EXPECT_LT(outcome.err.size(), 2000U) << line;
+      }
+    }
+  }
+  ScratchFolder scratch_;
+};
+
+TEST_F(WrongFiles, Data) {
+  expect_refused({{"data", "inspect", "X"},
+                  {"data", "tokenize", "X", "--tokenizer", at("m.model"), "--out", at("shards")},
+                  {"data", "tokenize", at("words.txt"), "--tokenizer", at("m.model"), "--val", "X", "--out", at("shards")},
+                  {"data", "tokenize", at("words.txt"), "--tokenizer", "X", "--out", at("shards")},
+                  {"data", "train-tokenizer", "X", "--vocab", "400", "--out", at("y.model")},
+                  {"data", "overlap", "X", "X"},
+                  {"data", "fetch", "sp1024", "--manifest", "X", "--out", at("fetched")}});
+}
+
+TEST_F(WrongFiles, RunsAndScores) {
+  expect_refused({{"compare", "X", "X", "--against", "X", "X"},
+                  {"compare", "X", "--against", "X", "--paired", "documents"},
+                  {"report", "X"},
+                  {"submission", "X", "X", "X", "--name", "n", "--author", "a", "--github-id", "g", "--out", at("records")},
+                  {"submission", "--check", "X"},
+                  {"audit", "--verify", "X"}});
+}
+
+TEST_F(WrongFiles, WeightsAndRecipes) {
+  expect_refused({{"analyze", "svd", "X"},
+                  {"analyze", "all", "X", "--data", "X"},
+                  {"score", "X", "--data", "X"},
+                  {"pack", "X", "--out", at("y.fwy")},
+                  {"quantize", "X"},
+                  {"unpack", "X", "--out", at("y.safetensors")},
+                  {"export", "X", "--out", at("y.safetensors")},
+                  {"import", "X", "--recipe", "smoke", "--out", at("imported")},
+                  {"generate", "X", "--prompt", "a", "--tokenizer", at("m.model")},
+                  {"recipe", "show", "X"},
+                  {"train", "X", "--data", "X", "--out", at("run")},
+                  {"golden", "X"}});
+}
+
+TEST(Parts, AGroupAloneListsThem) {
+  for (const auto& [group, parts] :
+       std::vector<std::pair<std::string, Args>>{{"data", {"tokenize", "train-tokenizer", "inspect", "overlap", "fetch"}},
+                                                 {"bench", {"step", "ops", "loader", "pack", "generate"}},
+                                                 {"recipe", {"show"}}}) {
+    const Outcome outcome = run_program({group});
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, testing::StartsWith("fairway: " + group + ": name one of its parts"));
+    for (const std::string& part : parts) EXPECT_THAT(outcome.err, testing::HasSubstr("\n  " + part + " ")) << group;
+  }
+}
+
+}  // namespace
