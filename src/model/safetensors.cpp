@@ -24,8 +24,10 @@ struct TypeName {
   const char* name;
   DType dtype;
 };
-constexpr TypeName kTypes[] = {{"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16},
-                               {"I32", DType::i32}, {"U16", DType::u16}, {"U8", DType::u8}};
+constexpr TypeName kTypes[] = {
+    {"F32", DType::f32}, {"F64", DType::f64}, {"BF16", DType::bf16}, {"I32", DType::i32},
+    {"U16", DType::u16}, {"U8", DType::u8},   {"F16", DType::u16}};  // no type of ours: whoever takes it asks for the stored
+                                                                     // type
 
 [[noreturn]] void refuse(const std::string& file, const std::string& sentence) { throw InputError(file + ": " + sentence); }
 
@@ -55,20 +57,23 @@ json parse_header(const std::string& text, const std::string& file) {
 
 struct Entry {
   std::string name;
+  const char* type = "";
   Spec spec;
   uint64_t begin = 0, end = 0;
 };
 
 Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes, const std::string& file) {
   const std::string where = "tensor '" + name + "': ";
-  Entry entry{name, {}, 0, 0};
+  Entry entry{.name = name};
   const auto natural = [](const json& number) { return number.is_number_unsigned(); };
   if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets")) {
     refuse(file, where + "expected dtype, shape and data_offsets");
   }
   const json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
   const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return dtype == t.name; });
-  if (type == std::end(kTypes)) refuse(file, where + "dtype " + dtype.dump() + " is not one of F32, F64, BF16, I32, U16, U8");
+  if (type == std::end(kTypes))
+    refuse(file, where + "dtype " + dtype.dump() + " is not one of F32, F64, F16, BF16, I32, U16, U8");
+  entry.type = type->name;
   entry.spec.dtype = type->dtype;
   if (!shape.is_array() || shape.size() > 4 || !std::all_of(shape.begin(), shape.end(), natural)) {
     refuse(file, where + "shape " + shape.dump() + " is not a list of at most four sizes");
@@ -90,7 +95,7 @@ Entry read_entry(const std::string& name, const json& value, uint64_t data_bytes
   if (entry.begin > entry.end || entry.end > data_bytes)
     refuse(file, where + "data_offsets " + offsets.dump() + " lie outside of the file");
   if (entry.end - entry.begin != elements * size_of(entry.spec.dtype)) {
-    refuse(file, where + "data_offsets " + offsets.dump() + " do not hold shape " + shape.dump());
+    refuse(file, where + "data_offsets " + offsets.dump() + " do not hold shape " + shape.dump() + " of " + type->name);
   }
   return entry;
 }
@@ -138,6 +143,7 @@ Safetensors Safetensors::parse(std::string bytes, const std::string& name) {
   for (const Entry& entry : entries) {  // offsets in the file need not be aligned, ours are
     std::memcpy(out.aligned_.data() + used, bytes.data() + 8 + header_bytes + entry.begin, entry.end - entry.begin);
     out.tensors_[entry.name] = make_view(out.aligned_.data() + used, entry.spec);
+    out.types_[entry.name] = entry.type;
     used += (entry.end - entry.begin + 7) / 8 * 8;
   }
   return out;
@@ -147,6 +153,11 @@ Tensor Safetensors::get(const std::string& tensor) const {
   const auto found = tensors_.find(tensor);
   if (found == tensors_.end()) refuse(name_, "has no tensor '" + tensor + "'");
   return found->second;
+}
+
+const std::string& Safetensors::stored_type(const std::string& tensor) const {
+  get(tensor);
+  return types_.at(tensor);
 }
 
 namespace {

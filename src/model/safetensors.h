@@ -19,7 +19,8 @@ class Safetensors {
   static Safetensors parse(std::string bytes, const std::string& name);
 
   bool has(const std::string& tensor) const { return tensors_.contains(tensor); }
-  Tensor get(const std::string& tensor) const;  // a view; InputError when it is absent
+  Tensor get(const std::string& tensor) const;                      // a view; InputError when it is absent
+  const std::string& stored_type(const std::string& tensor) const;  // as the file spells it; halves ("F16") are viewed as u16
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const std::string& name() const { return name_; }
@@ -28,7 +29,7 @@ class Safetensors {
   std::string name_;
   std::vector<std::byte> aligned_;  // tensor data, 8-byte aligned
   std::map<std::string, Tensor> tensors_;
-  std::map<std::string, std::string> metadata_;
+  std::map<std::string, std::string> types_, metadata_;
 };
 
 // InputError naming file, tensor and place of the first float that is NaN or infinite.
