@@ -36,6 +36,7 @@ const std::map<std::string, Names> kMayInclude{
     {"model", {"tensor", "recipe", "model/shape", "autograd"}},
     {"optim", {"recipe", "ops", "autograd", "comm", "model"}},
     {"train", {"recipe", "backends", "comm", "data", "model", "optim"}},
+    {"interchange", {"recipe", "model/shape", "model"}},
     {"golden", {"recipe", "model/shape", "ops", "autograd", "backends", "model", "train"}},
     {"quant", {"recipe", "model/shape", "autograd", "backends", "comm", "model"}},
     {"artifact", {"recipe", "model/shape", "quant"}},
@@ -96,8 +97,8 @@ const std::vector<CallRule> kCalls{
     {"\"bank.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
     {"\"block.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
     {"\"skip.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
-    {"\"smear.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
-    {"\"bigram.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
+    {"\"smear.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row.", "interchange/published_names."}},
+    {"\"bigram.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row.", "interchange/published_names."}},
     {"\"value_embed.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
     {"\"lane.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
 };
