@@ -47,6 +47,7 @@ void add_audit(CLI::App& program);
 void add_generate(CLI::App& program);
 void add_quantize(CLI::App& program);
 void add_weights(CLI::App& program);
+void add_import(CLI::App& program);
 void add_ops(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_pack(CLI::App& program);
