@@ -46,7 +46,7 @@ std::vector<Example> examples_of(const std::string& command) {
         {"fairway export runs/a --names published --out final_model.pt", "a state dict for torch.load"}}},
       {"unpack", {{"fairway unpack runs/a/model.fwy --out weights.safetensors", "an artifact's weights"}}},
       {"import",
-       {{"fairway import final_model.pt --out runs/imported",
+       {{"fairway import final_model.pt --out runs/published",
          "a run folder from a checkpoint of PyTorch, the recipe told by its shapes"},
         {"fairway import weights.safetensors --recipe smoke --out runs/imported", "a run folder from a weight file"}}},
       {"golden", {{"fairway golden tests/golden/pr726_tiny.safetensors --backend ref", "known loss and gradients"}}},

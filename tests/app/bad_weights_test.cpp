@@ -118,7 +118,11 @@ TEST(BadWeights, NoNumbersAreRefusedByTensor) {
     expect_refused({"quantize", run}, says);
     expect_refused({"analyze", "svd", run}, says);
     expect_refused({"audit", run, "--data", data}, says);
-    expect_refused({"import", weights, "--recipe", "smoke", "--out", scratch / "imported"}, says);
+    const std::string imported = scratch / ("imported" + std::to_string(value));
+    const Outcome told = run_program({"import", weights, "--recipe", "smoke", "--out", imported});  // theirs to look into
+    EXPECT_EQ(told.status, 0) << told.text();
+    for (const char* part : {"warning", "averaged.safetensors", "bank.up: value 7 is"}) EXPECT_THAT(told.err, HasSubstr(part));
+    expect_refused({"score", imported, "--data", data, "--mode", "plain"}, says);
   }
 }
 
