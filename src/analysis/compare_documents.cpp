@@ -72,9 +72,8 @@ std::string sentence_of(const DocumentComparison& c, const Statement& s) {
   const std::string numbers = fmt::format("{:.5f} ± {:.5f} bits per byte ({:g} %), p = {:.2g}", apart ? std::abs(delta) : delta,
                                           half, 100 * kConfidence, s.p);
   if (!apart) return fmt::format("no difference is shown between {} and {}: {}", c.name, c.against_name, numbers);
-  const bool better = delta < 0;
-  return fmt::format("{} {} better than {} by {}", better ? c.name : c.against_name,
-                     (better ? c.runs : c.against) == 1 ? "is" : "are", better ? c.against_name : c.name, numbers);
+  if (delta > 0) return fmt::format("{} is better than {} by {}", c.against_name, c.name, numbers);
+  return fmt::format("{} {} better than {} by {}", c.name, c.runs == 1 ? "is" : "are", c.against_name, numbers);
 }
 
 std::string recipes_text(const DocumentComparison& c) {

@@ -111,7 +111,7 @@ class Fetching {
         continue;
       }
       if (problem.empty()) problem = fmt::format("it sent {} of {} bytes", partial.bytes(), file.bytes);
-      if (partial.bytes() <= from) return problem;
+      if (partial.bytes() <= from || stalled_) return problem;
     }
     return fmt::format("the connection broke {} times", kMostTries);
   }
@@ -136,6 +136,7 @@ class Fetching {
     request.stop = options_.stop;
     const HttpAnswer answer = http_get(request);
     if (answer.stopped) throw Stopped{};
+    stalled_ = answer.stalled;
     if (answer.range_refused) partial.restart(), fresh = true;
     return answer.problem;
   }
@@ -146,6 +147,7 @@ class Fetching {
   FetchProgress progress_;
   FetchResult result_;
   double begun_ = -1;
+  bool stalled_ = false;  // the last answer; the next mirror may be quicker
 };
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #ifdef FAIRWAY_CURL
@@ -23,9 +23,10 @@ namespace {
 struct Transfer {
   const HttpRequest& request;
   CURL* curl;
-  bool begun = false, too_long = false, other_range = false, stopped = false;
-  uint64_t at = 0;        // of the next byte in the file
-  int64_t range_at = -1;  // what the answer says of its beginning
+  bool begun = false, too_long = false, other_range = false, stopped = false, stalled = false;
+  uint64_t at = 0;                    // of the next byte in the file
+  int64_t range_at = -1;              // what the answer says of its beginning
+  double last_heard = seconds_now();  // libcurl's own limit looks at the speed of the last five seconds
   std::exception_ptr error{};
 };
 
@@ -37,6 +38,7 @@ long status_of(CURL* curl) {
 
 size_t on_header(char* text, size_t, size_t length, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
+  transfer.last_heard = seconds_now();
   std::string line(text, length);
   std::transform(line.begin(), line.end(), line.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (line.starts_with("http/")) transfer.range_at = -1;  // of the answer behind a redirect
@@ -57,6 +59,7 @@ bool begin_body(Transfer& transfer) {
 
 size_t on_body(char* bytes, size_t, size_t length, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
+  transfer.last_heard = seconds_now();
   try {
     if (!transfer.begun && !begin_body(transfer)) return 0;
     transfer.too_long = length > transfer.request.most_bytes - transfer.at;
@@ -73,7 +76,8 @@ size_t on_body(char* bytes, size_t, size_t length, void* context) {
 int on_progress(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(context);
   transfer.stopped = transfer.request.stop();
-  return transfer.stopped ? 1 : 0;
+  transfer.stalled = seconds_now() - transfer.last_heard > transfer.request.stall_seconds;
+  return transfer.stopped || transfer.stalled ? 1 : 0;
 }
 
 std::string problem_of(const Transfer& transfer, CURLcode code, const char* detail) {
@@ -86,8 +90,7 @@ std::string problem_of(const Transfer& transfer, CURLcode code, const char* deta
     return status == 200 || status == 206 ? "" : fmt::format("HTTP status {}", status);
   }
   if (code == CURLE_TOO_MANY_REDIRECTS) return fmt::format("it redirected more than {} times", kMostRedirects);
-  if (code == CURLE_OPERATION_TIMEDOUT && transfer.begun)
-    return fmt::format("nothing came for {:g} s after byte {}", request.stall_seconds, transfer.at);
+  if (transfer.stalled) return fmt::format("nothing came for {:g} s after byte {}", request.stall_seconds, transfer.at);
   if (code == CURLE_PARTIAL_FILE) return fmt::format("the connection ended after byte {}", transfer.at);
   return *detail != '\0' ? detail : curl_easy_strerror(code);
 }
@@ -115,8 +118,6 @@ HttpAnswer http_get(const HttpRequest& request) {
   set(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
   set(curl.get(), CURLOPT_MAXREDIRS, static_cast<long>(kMostRedirects));
   set(curl.get(), CURLOPT_CONNECTTIMEOUT, static_cast<long>(kConnectSeconds));
-  set(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
-  set(curl.get(), CURLOPT_LOW_SPEED_TIME, std::max(1L, std::lround(request.stall_seconds)));
   set(curl.get(), CURLOPT_FAILONERROR, 1L);
   set(curl.get(), CURLOPT_NOSIGNAL, 1L);
   set(curl.get(), CURLOPT_USERAGENT, "fairway");
@@ -131,7 +132,7 @@ HttpAnswer http_get(const HttpRequest& request) {
   const CURLcode code = curl_easy_perform(curl.get());
   if (transfer.error) std::rethrow_exception(transfer.error);
   const bool refused = code == CURLE_HTTP_RETURNED_ERROR && request.from > 0 && status_of(curl.get()) == 416;
-  return {problem_of(transfer, code, detail), transfer.stopped, refused};
+  return {problem_of(transfer, code, detail), transfer.stopped, transfer.stalled, refused};
 }
 
 #else

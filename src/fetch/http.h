@@ -24,6 +24,7 @@ struct HttpRequest {
 struct HttpAnswer {
   std::string problem;         // a sentence's end ("HTTP status 404"); empty: the body came to its end
   bool stopped = false;        // by stop()
+  bool stalled = false;        // nothing came for too long
   bool range_refused = false;  // the file has no bytes at `from`
 };
 

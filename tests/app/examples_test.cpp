@@ -123,7 +123,9 @@ TEST_F(Examples, AllOfThemWork) {
       words.push_back(command.substr(at, end - at));
     }
     if (command == "data fetch") list_official_files(server, official);
-    for (const json& example : run_json(words)["examples"]) {
+    const json help = run_json(words);
+    ASSERT_FALSE(help["examples"].empty()) << command;
+    for (const json& example : help["examples"]) {
       if (kLeftOut.contains(example.get<std::string>())) continue;
       run(scaled(example.get<std::string>()));
     }

@@ -42,16 +42,18 @@ class Fetch : public testing::Test {
   void TearDown() override { fs::remove_all(out_); }
 
   FetchOptions options(const std::vector<std::string>& ways) {
-    FetchOptions asked{.set = {.name = "set"}, .out = out_, .stall_seconds = 1};
+    FetchOptions asked{.set = {.name = "set"}, .out = out_};
     for (const std::string& way : ways) asked.set.mirrors.push_back(server_.address(way));
     asked.set.files = {{"a.bin", "a.bin", a_.size(), sha256_hex(a_)}};
     asked.say = [this](const std::string& text) { said_ += text + "\n"; };
     return asked;
   }
   // What a.bin is refused with.
-  std::string refusal(const std::vector<std::string>& ways) {
+  std::string refusal(const std::vector<std::string>& ways, double stall_seconds = 30) {
     try {
-      fetch(options(ways));
+      FetchOptions asked = options(ways);
+      asked.stall_seconds = stall_seconds;
+      fetch(asked);
     } catch (const WorkError& error) {
       EXPECT_FALSE(fs::exists(out_ / "a.bin"));
       return error.what();
@@ -147,7 +149,7 @@ TEST_F(Fetch, SaysWhyAMirrorIsGivenUp) {
   EXPECT_THAT(refusal({"long"}), HasSubstr("more than the 5000 bytes"));
   keep(a_.substr(0, 100));
   EXPECT_THAT(refusal({"elsewhere"}), HasSubstr("bytes from 101 on, though those from 100"));
-  EXPECT_THAT(refusal({"stall"}), HasSubstr("nothing came for 1 s"));
+  EXPECT_THAT(refusal({"stall"}, 1), HasSubstr("nothing came for 1 s"));
   EXPECT_THAT(refusal({"gone"}), HasSubstr("of its 5000 bytes are kept"));
   FetchOptions nowhere = options({});
   nowhere.set.mirrors = {"http://127.0.0.1:1/"};  // nobody listens there
@@ -166,7 +168,9 @@ TEST_F(Fetch, TriesTheMirrorsInTheirOrder) {
 
 // What one mirror sent before it broke off is not fetched again from the next.
 TEST_F(Fetch, AnotherMirrorGoesOn) {
-  EXPECT_EQ(fetch(options({"stall", "ok"})).fetched_bytes, 5000U);
+  FetchOptions asked = options({"stall", "ok"});
+  asked.stall_seconds = 3;
+  EXPECT_EQ(fetch(asked).fetched_bytes, 5000U);
   EXPECT_EQ(slurped(out_ / "a.bin"), a_);
 }
 
@@ -182,10 +186,10 @@ TEST_F(Fetch, StopsWhenAsked) {
 }
 
 TEST_F(Fetch, ReadsAListOfBoundedLength) {
-  EXPECT_EQ(http_read(server_.address("ok") + "a.bin", 5000, 1), a_);
-  EXPECT_THROW(http_read(server_.address("ok") + "a.bin", 4999, 1), InputError);
-  EXPECT_THROW(http_read(server_.address("gone") + "a.bin", 5000, 1), InputError);
-  EXPECT_THROW(http_read("file:///etc/passwd", 5000, 1), InputError);
+  EXPECT_EQ(http_read(server_.address("ok") + "a.bin", 5000, 30), a_);
+  EXPECT_THROW(http_read(server_.address("ok") + "a.bin", 4999, 30), InputError);
+  EXPECT_THROW(http_read(server_.address("gone") + "a.bin", 5000, 30), InputError);
+  EXPECT_THROW(http_read("file:///etc/passwd", 5000, 30), InputError);
 }
 
 TEST_F(Fetch, PlacesThatCannotBeWritten) {
