@@ -1,5 +1,4 @@
-// What published artifacts hold of a weight: integers with a step a row, a low-rank correction, or the number itself
-// (§3 of the published formats).
+// What published artifacts hold of a weight: integers with a step a row, a low-rank correction, or the number itself.
 #pragma once
 
 #include <string>

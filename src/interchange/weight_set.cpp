@@ -19,6 +19,7 @@ namespace {
 constexpr std::string_view kZip{"PK\3\4", 4}, kXz{"\xFD"
                                                   "7zXZ\0",
                                                   6};
+constexpr std::string_view kOldTorch = "\x80\x02\x8A\x0A";
 constexpr char kZlib = 0x78;
 constexpr std::string_view kNaiveBaseline = "__quant_format__";
 
@@ -104,6 +105,8 @@ WeightSet read_weight_set(std::string bytes, const std::string& name, const Unlr
   if (bytes.starts_with(kZip))
     return from_torch(std::make_shared<const std::string>(std::move(bytes)), name, {}, "PyTorch checkpoint");
   if (bytes.empty()) throw InputError(name + ": is empty");
+  if (bytes.starts_with(kOldTorch))
+    throw InputError(name + ": saved in PyTorch's form before 1.6, a bare pickle; load it there and save it again");
   const uint64_t most = most_decompressed(bytes.size());
   const bool xz = bytes.starts_with(kXz), zlib = bytes[0] == kZlib;
   std::string plain_bytes;

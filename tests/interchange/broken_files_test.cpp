@@ -188,6 +188,7 @@ TEST_F(BrokenFiles, CompressedStreams) {
   }
   refused(kInt6, xz(std::string(72 << 20, '\0')), {"decompresses to more than", "limit"});
   refused(kInt6, std::string(64, '\x81'), {"a file for import is"});
+  refused(kInt6, "\x80\x02\x8A\x0A" + std::string(60, 'x'), {"before 1.6"});
   refused(kInt6, "", {"is empty"});
 }
 
