@@ -45,6 +45,8 @@ void add_fetch(CLI::App& data);
 void add_score(CLI::App& program);
 void add_audit(CLI::App& program);
 void add_generate(CLI::App& program);
+void add_compress(CLI::App& program);
+void add_decompress(CLI::App& program);
 void add_quantize(CLI::App& program);
 void add_weights(CLI::App& program);
 void add_import(CLI::App& program);

@@ -20,6 +20,15 @@ nlohmann::ordered_json shared_json(const std::optional<data::SharedDocuments>& s
   return shared && shared->unknown.empty() ? nlohmann::ordered_json(shared->shared) : nlohmann::ordered_json(nullptr);
 }
 
+// Nobody's text is changed without a word.
+void tell_changes(uint64_t documents, uint64_t bytes, uint64_t all_documents, uint64_t all_bytes, bool quiet) {
+  if (documents == 0 || quiet) return;
+  print_err(
+      fmt::format("fairway: the tokenizer changes {} of {} bytes, in {} of {} documents (characters replaced, blanks joined or "
+                  "dropped); data train-tokenizer --lossless makes tokenizers that change nothing\n",
+                  bytes, all_bytes, documents, all_documents));
+}
+
 void add_tokenize(CLI::App& parent) {
   auto options = std::make_shared<data::TokenizeOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
@@ -38,11 +47,14 @@ void add_tokenize(CLI::App& parent) {
                                   quantity_text(static_cast<double>(p.tokens))));
         };
         const data::TokenizeResult r = data::tokenize(*options);
+        tell_changes(r.changed_documents, r.changed_bytes, r.documents, r.text_bytes, flags.quiet);
         print_result(flags,
                      {{"documents", r.documents},
                       {"tokens", r.tokens},
                       {"bytes", r.bytes},
                       {"text_bytes", r.text_bytes},
+                      {"changed_documents", r.changed_documents},
+                      {"changed_bytes", r.changed_bytes},
                       {"shards", r.shards},
                       {"shuffle", seed_json(options->shuffle)},
                       {"pieces", options->pieces},
@@ -73,20 +85,29 @@ void add_tokenize(CLI::App& parent) {
 void add_train_tokenizer(CLI::App& parent) {
   auto options = std::make_shared<data::TrainTokenizerOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = add_command(
-      parent, "train-tokenizer", "train a SentencePiece BPE model with the challenge's settings",
-      [=](const CommonFlags& flags) {
-        options->inputs.assign(inputs->begin(), inputs->end());
-        const data::TrainTokenizerResult r = data::train_tokenizer(*options);
-        print_result(flags, {{"vocab", r.vocab}, {"documents", r.documents}, {"bytes", r.bytes}, {"sha256", r.sha256}},
-                     fmt::format("{} pieces from {} documents ({} bytes) to {}\n", r.vocab, r.documents, r.bytes,
-                                 options->out.string()));
-        return 0;
-      });
+  CLI::App* command = add_command(parent, "train-tokenizer", "train a SentencePiece BPE model with the challenge's settings",
+                                  [=](const CommonFlags& flags) {
+                                    options->inputs.assign(inputs->begin(), inputs->end());
+                                    const data::TrainTokenizerResult r = data::train_tokenizer(*options);
+                                    tell_changes(r.changed_documents, r.changed_bytes, r.documents, r.bytes, flags.quiet);
+                                    print_result(flags,
+                                                 {{"vocab", r.vocab},
+                                                  {"documents", r.documents},
+                                                  {"bytes", r.bytes},
+                                                  {"changed_documents", r.changed_documents},
+                                                  {"changed_bytes", r.changed_bytes},
+                                                  {"lossless", options->lossless},
+                                                  {"sha256", r.sha256}},
+                                                 fmt::format("{} pieces from {} documents ({} bytes) to {}\n", r.vocab,
+                                                             r.documents, r.bytes, options->out.string()));
+                                    return 0;
+                                  });
   command->add_option("IN", *inputs, "text to learn from")->required();
   command->add_option("--vocab", options->vocab, "number of pieces")->capture_default_str()->check(CLI::Range(300, 65536));
   command->add_option("--out", options->out, "model file to write")->required();
   command->add_flag("--case-ops", options->case_ops, "with the operators of the case transform");
+  command->add_flag("--lossless", options->lossless,
+                    "no normalisation: blanks and characters stay as written, and tokens give any bytes back");
 }
 
 void add_inspect(CLI::App& parent) {

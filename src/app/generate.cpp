@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "app/stages.h"
+#include "app/text_input.h"
 #include "app/writer.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -63,7 +64,8 @@ int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextM
   return 0;
 }
 
-int run_generate(const CommonFlags& common, const GenerateFlags& flags) {
+int run_generate(const CommonFlags& common, GenerateFlags flags) {
+  if (flags.prompted && flags.prompt == "-") flags.prompt = read_text_input("-", "--prompt");
   Machine machine(common);
   const TextModel model(flags.model, machine);
   if (!flags.other.empty()) return write_two(common, flags, model, machine);
@@ -98,7 +100,9 @@ void add_generate(CLI::App& program) {
   command->add_option("--recipe", flags->model.recipe, "recipe of a weight file that has no run folder");
   command->add_option("--tokenizer", flags->model.tokenizer, "SentencePiece model (default: beside FILE, or RUN/data)");
   command->add_option("--compare", flags->other, "a second model, from the same prompt and seed, side by side");
-  command->add_option("--prompt", flags->prompt, "text to continue (default on a terminal: the lines you type)")
+  command
+      ->add_option("--prompt", flags->prompt,
+                   "text to continue, or - for standard input (default on a terminal: the lines you type)")
       ->each([flags](const std::string&) { flags->prompted = true; });
   command->add_option("--context", flags->context, "window length (default: the training length)")
       ->check(CLI::Range(1, 1 << 20));

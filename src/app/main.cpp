@@ -69,9 +69,10 @@ int run(int argc, char** argv) {
 }  // namespace
 
 void fairway::app::add_commands(CLI::App& program) {
-  for (auto* add : {add_run,     add_train,   add_score,  add_audit,      add_quantize, add_generate, add_data,
-                    add_recipes, add_weights, add_import, add_golden,     add_ops,      add_bench,    add_pack,
-                    add_compare, add_analyze, add_report, add_submission, add_doctor,   add_help,     add_isolated})
+  for (auto* add :
+       {add_run,     add_train,   add_score,   add_audit,      add_quantize, add_generate, add_compress, add_decompress,
+        add_data,    add_recipes, add_weights, add_import,     add_golden,   add_ops,      add_bench,    add_pack,
+        add_compare, add_analyze, add_report,  add_submission, add_doctor,   add_help,     add_isolated})
     add(program);
 }
 

@@ -4,6 +4,7 @@
 #include "app/machine_facts.h"
 #include "app/receipt_file.h"
 #include "app/score_forecast.h"
+#include "app/score_text.h"
 #include "app/scoring_flags.h"
 #include "app/stages.h"
 #include "base/error.h"
@@ -22,6 +23,7 @@ struct ScoreFlags {
   std::string out;
   double seconds = 0;
   bool ladder = false;
+  ScoreTextFlags text;
 };
 
 double needed_by(const Scoring& scoring, const ScoreSettings& settings, Machine& machine, Communicator& comm) {
@@ -102,8 +104,20 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
   return 0;
 }
 
+int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& comm) {
+  for (const auto& [given, name] : {std::pair{flags.ladder, "--ladder"},
+                                    {!flags.out.empty(), "--out"},
+                                    {flags.seconds > 0, "--seconds"},
+                                    {flags.request->tokens > 0, "--tokens"}})
+    if (given) throw InputError(fmt::format("{}: is for validation shards, not for --text", name));
+  return run_score_text(common, *flags.request, flags.text, comm);
+}
+
 int run_score(CommonFlags common, const ScoreFlags& flags) {
+  if (flags.text.text.empty() && flags.request->data.empty())
+    throw InputError("--data is required, or --text with a text of your own (see fairway --help)");
   Communicator& comm = meet_ranks(common);
+  if (!flags.text.text.empty()) return run_text(common, flags, comm);
   if (flags.ladder) return run_ladder(common, flags, comm);
   const pipeline::Outcome outcome = do_score(*flags.request, flags.out, flags.seconds, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
@@ -127,9 +141,16 @@ pipeline::Outcome do_score(const ScoreRequest& request, const std::string& keep,
 
 void add_score(CLI::App& program) {
   auto flags = std::make_shared<ScoreFlags>();
-  CLI::App* command = add_command(program, "score", "bits per byte of an artifact or of weights on the validation shards",
-                                  [flags](const CommonFlags& common) { return run_score(common, *flags); });
+  CLI::App* command =
+      add_command(program, "score", "bits per byte of an artifact or of weights on the validation shards, or of any text",
+                  [flags](const CommonFlags& common) { return run_score(common, *flags); });
   add_scoring_flags(*command, flags->request, true);
+  command->get_option("--data")->required(false);
+  command->add_option("--text", flags->text.text, "score this text instead of shards: a file, or - for standard input");
+  command->add_option("--tokenizer", flags->text.tokenizer,
+                      "of --text: SentencePiece model (default: beside FILE, or RUN/data)");
+  command->add_flag("--surprisal", flags->text.surprisal, "of --text: also the bits of every piece of it");
+  command->add_option("--page", flags->text.page, "of --text: an HTML page with the text shaded by its bits");
   command->add_option("--seconds", flags->seconds, "refuse to start if scoring would take longer")
       ->check(number_between(0, 1e9));
   command->add_flag("--ladder", flags->ladder,

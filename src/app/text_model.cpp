@@ -8,7 +8,6 @@
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "stages/tokenizer_check.h"
 #include "stages/weights.h"
 
 namespace fairway::app {
@@ -44,13 +43,15 @@ class StoredFile {
   Memory memory_;
 };
 
-fs::path tokenizer_path(const TextModelFlags& flags) {
+std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) { return std::make_unique<Tokenizer>(Tokenizer::load(path)); }
+
+}  // namespace
+
+std::filesystem::path tokenizer_path(const TextModelFlags& flags) {
   fs::path path = flags.tokenizer.empty() ? tokenizer_beside(flags.from) : fs::path(flags.tokenizer);
   if (!fs::exists(path)) throw InputError(path.string() + ": no such file; name the tokenizer with --tokenizer");
   return path;
 }
-
-std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) { return std::make_unique<Tokenizer>(Tokenizer::load(path)); }
 
 void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim) {
   const fs::path path = tokenizer_path(flags);
@@ -58,8 +59,6 @@ void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flag
     throw InputError(fmt::format("{}: {} pieces, but the model has {} tokens", path.string(), tokenizer.vocab(), vocab));
   require_tokenizer(claim, tokenizer, path);
 }
-
-}  // namespace
 
 TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(machine.executor.get()) {
   // Beside the weights: reading it takes a few milliseconds of the time to the first token.

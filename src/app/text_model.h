@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "generate/packed_executor.h"
 #include "generate/sample.h"
+#include "stages/tokenizer_check.h"
 #include "tokenizer/tokenizer.h"
 
 namespace fairway::app {
@@ -12,6 +13,10 @@ namespace fairway::app {
 struct TextModelFlags {
   std::string from, recipe, tokenizer;
 };
+
+// As --tokenizer says, or beside the model. InputError when it is not there, or is not the one that the model was made with.
+std::filesystem::path tokenizer_path(const TextModelFlags& flags);
+void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim);
 
 class TextModel {
  public:

@@ -7,23 +7,26 @@
 
 #include "tokenizer/byte_tables.h"
 #include "tokenizer/case_tokens.h"
+#include "tokenizer/text_changes.h"
 
 namespace fairway::data {
 
 class DocumentEncoder {
  public:
   // normalised: by the tokenizer's tables (scoring spec §1.2). as_written: of the text before normalisation (record spec §4),
-  // by the library's encoder, which is several times slower.
+  // by the library's encoder, which is several times slower. Of a lossless tokenizer both are the bytes of its pieces.
   enum class Bytes : uint8_t { normalised, as_written };
   DocumentEncoder(const Tokenizer& tokenizer, bool case_ops,
                   Bytes bytes);  // InputError for a tokenizer that shards cannot have
 
-  // Replaces `ids`, the first of which is BOS; appends one count for each to `bytes`. Safe from many threads.
-  void encode(std::string_view text, std::vector<int>& ids, std::vector<uint16_t>& bytes) const;
+  // Replaces `ids`, the first of which is BOS; appends one count for each to `bytes`. Returns how many bytes of the text the
+  // tokenizer changes (tokenizer/text_changes.h). Safe from many threads.
+  uint64_t encode(std::string_view text, std::vector<int>& ids, std::vector<uint16_t>& bytes) const;
 
  private:
   const Tokenizer& tokenizer_;
   ByteTables tables_;
+  ReadPieces pieces_;
   std::optional<CaseTokens> case_;
   Bytes bytes_;
 };

@@ -12,7 +12,8 @@ namespace fairway::data {
 struct StreamState {
   uint64_t file = 0, records = 0;  // inputs finished, and records of the next one
   uint64_t documents = 0, tokens = 0, bytes = 0, text_bytes = 0;
-  uint64_t hashes = 0;  // of documents
+  uint64_t hashes = 0;                                // of documents
+  uint64_t changed_documents = 0, changed_bytes = 0;  // by the tokenizer
 };
 
 class TokenStream {

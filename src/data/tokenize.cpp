@@ -36,7 +36,7 @@ struct Job {
   std::vector<int> ids;
   std::vector<uint16_t> tokens, bytes;
   std::vector<uint64_t> hashes;  // of its documents
-  uint64_t counted_bytes = 0, text_bytes = 0;
+  uint64_t counted_bytes = 0, text_bytes = 0, changed_documents = 0, changed_bytes = 0;
 };
 
 // Reads the records of several files in order, skipping what an earlier run did.
@@ -94,14 +94,16 @@ class Encoder {
     job.tokens.clear();
     job.bytes.clear();
     job.hashes.clear();
-    job.counted_bytes = job.text_bytes = 0;
+    job.counted_bytes = job.text_bytes = job.changed_documents = job.changed_bytes = 0;
     for (size_t i = 0; i < job.used; ++i) {
       Record& record = job.records[i];
       const size_t first = job.bytes.size();
       job.reader->decode(record);
       job.text_bytes += record.text.size();
       try {
-        encoder_.encode(record.text, job.ids, job.bytes);
+        const uint64_t changed = encoder_.encode(record.text, job.ids, job.bytes);
+        job.changed_documents += changed > 0 ? 1 : 0;
+        job.changed_bytes += changed;
       } catch (const InputError& error) {
         throw InputError(job.reader->place(record) + ": " + error.what());
       }
@@ -171,6 +173,8 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
     state.tokens += job.tokens.size();
     state.bytes += job.counted_bytes;
     state.text_bytes += job.text_bytes;
+    state.changed_documents += job.changed_documents;
+    state.changed_bytes += job.changed_bytes;
     state.hashes += job.hashes.size();
     stream.advance(state);
     const double now = seconds_now();
@@ -312,6 +316,7 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const Tokenizer tokenizer = Tokenizer::load(asked.tokenizer);
   TokenizeOptions options = asked;
   options.case_ops = asked.case_ops || declares_case_ops(tokenizer);  // else `generate` would read other text than training did
+  options.byte_counts = asked.byte_counts || tokenizer.lossless();    // the tables leave out a document's leading space
   const DocumentEncoder train_encoder(tokenizer, options.case_ops, DocumentEncoder::Bytes::normalised),
       val_encoder(tokenizer, options.case_ops, held_out_bytes(options.case_ops));
   std::vector<std::filesystem::path> validation;
@@ -349,6 +354,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
     result.tokens += state.tokens;
     result.bytes += state.bytes;
     result.text_bytes += state.text_bytes;
+    result.changed_documents += state.changed_documents;
+    result.changed_bytes += state.changed_bytes;
     write_manifest(options.out, manifest);
     stream.remove();
   };

@@ -35,6 +35,7 @@ struct TokenizeResult {
   uint64_t documents = 0, tokens = 0;
   uint64_t bytes = 0;       // as scoring counts them (after normalisation), train and validation together
   uint64_t text_bytes = 0;  // UTF-8 of the documents as read
+  uint64_t changed_documents = 0, changed_bytes = 0;  // what the tokenizer does not keep as written
   int shards = 0;
   double seconds = 0;
   uint64_t resumed_documents = 0;  // taken over from an interrupted run
@@ -49,12 +50,14 @@ struct TrainTokenizerOptions {
   int vocab = 1024;
   std::filesystem::path out;
   bool case_ops = false;                   // the four operators become pieces of their own, the text is transformed first
+  bool lossless = false;                   // no normalisation, so that tokens give the text back byte for byte
   uint64_t max_bytes = uint64_t{1} << 30;  // text used at most, from the front: the trainer holds all of it in memory
 };
 
 struct TrainTokenizerResult {
   int vocab = 0;
   uint64_t documents = 0, bytes = 0;
+  uint64_t changed_documents = 0, changed_bytes = 0;  // of these by the new tokenizer
   std::string sha256;
 };
 

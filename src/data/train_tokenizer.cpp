@@ -7,43 +7,81 @@
 #include "data/documents.h"
 #include "data/tools.h"
 #include "tokenizer/case_ops.h"
+#include "tokenizer/text_changes.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/train_bpe.h"
 
 namespace fairway::data {
+namespace {
+
+// The documents of all inputs up to a number of bytes, from the front.
+class TextsFrom {
+ public:
+  TextsFrom(const std::vector<std::filesystem::path>& inputs, uint64_t most) : inputs_(inputs), most_(most) {}
+
+  bool next(std::string& text) {
+    while (bytes_ < most_ && file_ < inputs_.size()) {
+      if (!reader_) reader_ = std::make_unique<DocumentReader>(inputs_[file_]);
+      if (!reader_->next(record_)) {
+        reader_.reset();
+        ++file_;
+        continue;
+      }
+      reader_->decode(record_);
+      ++documents_;
+      bytes_ += record_.text.size();
+      text = record_.text;
+      return true;
+    }
+    return false;
+  }
+  uint64_t documents() const { return documents_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const std::vector<std::filesystem::path>& inputs_;
+  uint64_t most_, documents_ = 0, bytes_ = 0;
+  size_t file_ = 0;
+  std::unique_ptr<DocumentReader> reader_;
+  Record record_;
+};
+
+void count_changes(const TrainTokenizerOptions& options, const Tokenizer& tokenizer, TrainTokenizerResult& result) {
+  if (tokenizer.lossless()) return;
+  TextsFrom texts(options.inputs, options.max_bytes);
+  const ReadPieces pieces(tokenizer);
+  std::vector<int> ids;
+  for (std::string text; texts.next(text);) {
+    if (options.case_ops) text = encode_case(text);
+    tokenizer.encode(text, ids);
+    const uint64_t changed = changed_bytes(edits_between(pieces.text(ids), text));
+    result.changed_documents += changed > 0 ? 1 : 0;
+    result.changed_bytes += changed;
+  }
+}
+
+}  // namespace
 
 TrainTokenizerResult train_tokenizer(const TrainTokenizerOptions& options) {
   if (options.inputs.empty()) throw InputError("no text was given to train a tokenizer on");
   std::error_code ignored;
   if (options.out.has_parent_path()) std::filesystem::create_directories(options.out.parent_path(), ignored);
   const WriterLock lock = WriterLock::of_file(options.out);
-  TrainTokenizerResult result;
-  size_t file = 0;
-  std::unique_ptr<DocumentReader> reader;
-  Record record;
+  TextsFrom texts(options.inputs, options.max_bytes);
   const auto next = [&](std::string& sentence) {
-    while (result.bytes < options.max_bytes && file < options.inputs.size()) {
-      if (!reader) reader = std::make_unique<DocumentReader>(options.inputs[file]);
-      if (!reader->next(record)) {
-        reader.reset();
-        ++file;
-        continue;
-      }
-      reader->decode(record);
-      ++result.documents;
-      result.bytes += record.text.size();
-      sentence = options.case_ops ? encode_case(record.text) : record.text;
-      return true;
-    }
-    return false;
+    if (!texts.next(sentence)) return false;
+    if (options.case_ops) sentence = encode_case(sentence);
+    return true;
   };
   BpeOptions bpe;
   bpe.vocab = options.vocab;
+  bpe.lossless = options.lossless;
   if (options.case_ops) bpe.user_symbols.assign(kCaseOps.begin(), kCaseOps.end());
   const Tokenizer tokenizer = Tokenizer::from_bytes(train_bpe(next, bpe), options.out.string());
   write_file_atomic(options.out, tokenizer.bytes());
-  result.vocab = tokenizer.vocab();
-  result.sha256 = tokenizer.sha256();
+  TrainTokenizerResult result{
+      .vocab = tokenizer.vocab(), .documents = texts.documents(), .bytes = texts.bytes(), .sha256 = tokenizer.sha256()};
+  count_changes(options, tokenizer, result);
   return result;
 }
 

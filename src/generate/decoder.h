@@ -25,6 +25,7 @@ class Decoder {
   int64_t rows() const { return rows_; }
   int64_t length() const { return length_; }
   int64_t position() const { return position_; }  // tokens of each row since restart()
+  const Tensor& rope() const { return rope_; }    // (T, R), every position: to be replaced before the first step
 
   void restart() { position_ = 0; }
   void step(std::span<const int32_t> tokens);        // one for each row

@@ -11,8 +11,6 @@
 #include "tokenizer/text_identity.h"
 
 namespace fairway {
-namespace {
-
 ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe) {
   ScoreSettings settings{.score = recipe.score};
   ScoreRecipe& score = settings.score;
@@ -27,6 +25,8 @@ ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe) {
   }
   return settings;
 }
+
+namespace {
 
 constexpr int64_t kMarkedChunks = 10;
 

@@ -22,6 +22,7 @@ struct Scoring {
 
   ScoredModel model() const;  // refers to this object
 };
+ScoreSettings settings_of(const ScoreRequest& request, const Recipe& recipe);
 // InputError for a request that does not fit the model or the data. The stream is what is to be scored: whole windows, as the
 // challenge keeps them, unless all targets are asked for.
 std::unique_ptr<Scoring> open_scoring(const ScoreRequest& request);

@@ -12,6 +12,7 @@ namespace fairway {
 class CharsMap {
  public:
   CharsMap() = default;  // no rules at all
+  bool empty() const { return units_.empty(); }
   // InputError naming `name` unless every step that any text can take, and every replacement, lies inside.
   static CharsMap parse(std::string_view blob, const std::string& name);
 

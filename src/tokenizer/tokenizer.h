@@ -32,11 +32,17 @@ class Tokenizer : public Vocabulary {
   // piece falls back to, the last stands for all of it and the others for nothing.
   void encode_surfaces(std::string_view text, std::vector<int>& ids, std::vector<size_t>& bytes) const;
   std::string decode(std::span<const int> ids) const;  // InputError for an id outside the vocabulary
+  // Its rules change nothing: no character is replaced, no blank dropped, and what has no piece falls back to bytes. Such a
+  // tokenizer takes any bytes here (those that are no UTF-8, and U+2581 itself, as byte pieces) and gives them back.
+  bool lossless() const { return !byte_ids_.empty(); }
 
  private:
   Tokenizer(const ModelFile& model, std::string bytes, const std::string& name);
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  void encode_parts(std::string_view text, std::vector<int>& ids) const;
+  void encode_text_part(std::string_view text, std::vector<int>& ids) const;
   std::unique_ptr<BpeEncoder> encoder_;  // null: the library encodes
+  std::vector<int> byte_ids_;            // of all bytes; empty unless the tokenizer is lossless
 };
 
 }  // namespace fairway

@@ -18,7 +18,7 @@ constexpr size_t kMaxSentence = 4096;  // below the library's limit of 4192 byte
 // Feeds the trainer pieces of at most kMaxSentence bytes; an exception of the source ends the iteration and is kept.
 class Sentences : public sentencepiece::SentenceIterator {
  public:
-  explicit Sentences(const SentenceSource& next) : next_(next) { Next(); }
+  Sentences(const SentenceSource& next, bool with_blanks) : next_(next), with_blanks_(with_blanks) { Next(); }
 
   bool done() const override { return done_; }
   const std::string& value() const override { return value_; }
@@ -36,7 +36,8 @@ class Sentences : public sentencepiece::SentenceIterator {
       while (length > 1 && (static_cast<unsigned char>(text_[at_ + length]) & 0xC0) == 0x80) --length;
     }
     value_.assign(text_, at_, length);
-    at_ = std::min(text_.find_first_not_of(" \n\t\r", at_ + length), text_.size());
+    at_ += length;
+    if (!with_blanks_) at_ = std::min(text_.find_first_not_of(" \n\t\r", at_), text_.size());
     ++count_;
   }
 
@@ -50,12 +51,15 @@ class Sentences : public sentencepiece::SentenceIterator {
     }
     if (done_) return false;
     std::replace(text_.begin(), text_.end(), '\0', ' ');
+    at_ = 0;
+    if (with_blanks_) return true;
     at_ = std::min(text_.find_first_not_of(" \n\t\r"), text_.size());
     text_.resize(at_ < text_.size() ? text_.find_last_not_of(" \n\t\r") + 1 : at_);
     return true;
   }
 
   const SentenceSource& next_;
+  bool with_blanks_;
   std::string text_, value_;
   size_t at_ = 0;
   int64_t count_ = 0;
@@ -69,22 +73,24 @@ std::string train_bpe(const SentenceSource& next, const BpeOptions& options) {
   constexpr int kSmallest = 4 + 256 + 1, kLargest = 65536;  // specials, bytes, one piece; ids must fit 16 bits
   if (options.vocab < kSmallest || options.vocab > kLargest)
     throw InputError(fmt::format("a vocabulary of {} was asked for; expected {} to {}", options.vocab, kSmallest, kLargest));
-  Sentences sentences(next);
+  Sentences sentences(next, options.lossless);
   if (sentences.error()) std::rethrow_exception(sentences.error());
   if (sentences.done()) throw InputError("there is no text to train a tokenizer on");
-  std::unordered_map<std::string, std::string> settings = {{"model_type", "bpe"},
-                                                           {"vocab_size", std::to_string(options.vocab)},
-                                                           {"character_coverage", "0.999"},
-                                                           {"byte_fallback", "true"},
-                                                           {"split_digits", "true"},
-                                                           {"normalization_rule_name", "nmt_nfkc"},
-                                                           {"add_dummy_prefix", "false"},
-                                                           {"hard_vocab_limit", "false"},
-                                                           {"pad_id", "0"},
-                                                           {"bos_id", "1"},
-                                                           {"eos_id", "2"},
-                                                           {"unk_id", "3"},
-                                                           {"minloglevel", "3"}};
+  std::unordered_map<std::string, std::string> settings = {
+      {"model_type", "bpe"},
+      {"vocab_size", std::to_string(options.vocab)},
+      {"character_coverage", "0.999"},
+      {"byte_fallback", "true"},
+      {"split_digits", "true"},
+      {"normalization_rule_name", options.lossless ? "identity" : "nmt_nfkc"},
+      {"remove_extra_whitespaces", options.lossless ? "false" : "true"},
+      {"add_dummy_prefix", "false"},
+      {"hard_vocab_limit", "false"},
+      {"pad_id", "0"},
+      {"bos_id", "1"},
+      {"eos_id", "2"},
+      {"unk_id", "3"},
+      {"minloglevel", "3"}};
   if (!options.user_symbols.empty()) {
     std::string joined;
     for (const std::string& symbol : options.user_symbols) joined += (joined.empty() ? "" : ",") + symbol;

@@ -1,0 +1,15 @@
+// Compiled with flags of its own (see CMakeLists.txt).
+#include <bit>
+
+#include "textcode/exact_kernels.h"
+
+namespace fairway::textcode {
+namespace {
+
+#include "textcode/exact.inl"
+
+}  // namespace
+
+constinit const ExactKernels exact_avx512{attend, dot, softcap, weigh};
+
+}  // namespace fairway::textcode

@@ -1,0 +1,154 @@
+// The predictor of compressed texts: near the scorer's logits for every recipe and stage, and the same bits on any number of
+// threads, with any instruction set and whatever rows stand beside.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "backends/backends.h"
+#include "generate/tiny_recipes.h"
+#include "ops/cpu/isa/kernels.h"
+#include "quant/quantize_model.h"
+#include "score/eval_model.h"
+#include "textcode/exact_kernels.h"
+#include "textcode/exact_predictor.h"
+
+namespace fairway::textcode {
+namespace {
+
+using namespace generate_test;
+
+constexpr int64_t kWindow = 37;
+
+Recipe windowed(std::string_view name) {
+  Recipe recipe = shrunk(name);
+  recipe.data.seq_len = kWindow;
+  return recipe;
+}
+
+QuantizedModel quantized(Recipe recipe) {
+  recipe.quant.rule = QuantRule::rtn;
+  ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+  randomize(params);
+  Queue queue(1);
+  QuantReport report;
+  return quantize_model(params, recipe, nullptr, queue, report);
+}
+
+using Rows = std::vector<std::vector<float>>;
+
+Rows scored(const QuantizedModel& model, const Recipe& recipe, ModelStage stage, const std::vector<int32_t>& tokens) {
+  Queue queue(1);
+  const auto executor = make_executor(Backend::cpu, queue);
+  EvalModel whole(recipe, 1, static_cast<int64_t>(tokens.size()), stage, *executor);
+  dequantize(model, whole.params());
+  std::copy(tokens.begin(), tokens.end(), whole.tokens().begin());
+  std::fill(whole.targets().begin(), whole.targets().end(), 0);
+  whole.run();
+  Rows out;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const auto logits = whole.logits(static_cast<int64_t>(t));
+    out.emplace_back(logits.begin(), logits.end());
+  }
+  return out;
+}
+
+// Logits of one lane of several; the other lanes see the same tokens later on in the row.
+Rows predicted(const QuantizedModel& model, const Recipe& recipe, ModelStage stage, const std::vector<int32_t>& tokens,
+               int threads, int64_t lanes = 3, int64_t lane = 1) {
+  Queue queue(threads);
+  const PackedWeights weights(model, queue.pool());
+  ExactPredictor predictor(recipe, weights, stage, lanes * kWindow, queue);
+  EXPECT_EQ(predictor.lanes(), lanes);
+  Rows out;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    std::vector<int32_t> step;
+    for (int64_t i = 0; i < lanes; ++i) step.push_back(tokens[(t + static_cast<size_t>(i - lane + lanes)) % tokens.size()]);
+    step[static_cast<size_t>(lane)] = tokens[t];
+    predictor.step(step);
+    out.emplace_back(predictor.logits(lane).begin(), predictor.logits(lane).end());
+  }
+  return out;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= worst)) worst = difference;
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+  }
+  return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
+}
+
+TEST(ExactPredictor, IsNearTheScorersLogits) {
+  for (const StageCase& stage : every_stage()) {
+    SCOPED_TRACE(stage.name + (stage.looped ? " looped" : ""));
+    const Recipe recipe = windowed(stage.name);
+    const QuantizedModel model = quantized(recipe);
+    const std::vector<int32_t> tokens = tokens_of(recipe, kWindow, 3);
+    const Rows want = scored(model, recipe, {.looped = stage.looped}, tokens);
+    const Rows have = predicted(model, recipe, {.looped = stage.looped}, tokens, 2);
+    for (size_t t = 0; t < tokens.size(); ++t) ASSERT_LE(distance(have[t], want[t]), 3e-5) << "token " << t;
+  }
+}
+
+TEST(ExactPredictor, HasTheSameBitsOnAnyThreadsRowsAndInstructions) {
+  Recipe recipe = windowed("record");
+  recipe.quant.lqer.tensors = 3;
+  recipe.quant.lqer.rank = 4;
+  const QuantizedModel model = quantized(recipe);
+  const std::vector<int32_t> tokens = tokens_of(recipe, kWindow, 4);
+  const cpu::KernelTable& chosen = cpu::kernels();
+  cpu::use_kernels(*cpu::find_kernels("generic"));
+  const Rows want = predicted(model, recipe, {}, tokens, 1);
+  for (const char* isa : {"generic", "avx2", "avx512"}) {
+    const cpu::KernelTable* table = cpu::find_kernels(isa);
+    if (table == nullptr) continue;
+    cpu::use_kernels(*table);
+    EXPECT_EQ(want, predicted(model, recipe, {}, tokens, 3)) << isa;
+    EXPECT_EQ(want, predicted(model, recipe, {}, tokens, 2, 5, 4)) << isa;
+    EXPECT_EQ(want, predicted(model, recipe, {}, tokens, 1, 1, 0)) << isa;
+  }
+  cpu::use_kernels(chosen);
+}
+
+TEST(ExactKernels, AgreeToTheLastBit) {
+  Rng rng(9);
+  std::vector<float> a(173), b(173);
+  for (float& x : a) x = static_cast<float>(8 * rng.normal());
+  for (float& x : b) x = static_cast<float>(rng.normal());
+  a[5] = NAN, a[6] = INFINITY, a[7] = -INFINITY;
+  const auto results = [&](const ExactKernels& k) {
+    std::vector<uint32_t> out(a.size());
+    const uint64_t total = k.weigh(a.data(), static_cast<int64_t>(a.size()), out.data());
+    std::vector<float> capped = b;
+    k.softcap(capped.data(), static_cast<int64_t>(capped.size()), 15.0F);
+    for (const float x : capped) out.push_back(std::bit_cast<uint32_t>(x));
+    out.push_back(std::bit_cast<uint32_t>(k.dot(b.data(), b.data() + 1, 170)));
+    out.push_back(static_cast<uint32_t>(total));
+    return out;
+  };
+  const auto want = results(exact_generic);
+  EXPECT_EQ(want[5], 1U);  // NaN
+  if (cpu::find_kernels("avx2") != nullptr) {
+    EXPECT_EQ(want, results(exact_avx2));
+  }
+  if (cpu::find_kernels("avx512") != nullptr) {
+    EXPECT_EQ(want, results(exact_avx512));
+  }
+}
+
+TEST(ExactKernels, WeighAsSoftmaxDoes) {
+  Rng rng(2);
+  std::vector<float> z(64);
+  for (float& x : z) x = static_cast<float>(4 * rng.normal());
+  std::vector<uint32_t> weights(z.size());
+  const auto total = static_cast<double>(exact_kernels().weigh(z.data(), 64, weights.data()));
+  double sum = 0;
+  for (const float x : z) sum += std::exp(static_cast<double>(x));
+  for (size_t i = 0; i < z.size(); ++i) EXPECT_NEAR(weights[i] / total, std::exp(static_cast<double>(z[i])) / sum, 2e-6) << i;
+}
+
+}  // namespace
+}  // namespace fairway::textcode
