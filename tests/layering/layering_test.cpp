@@ -43,7 +43,7 @@ const std::map<std::string, Names> kMayInclude{
     {"score", {"tensor", "recipe", "tokenizer", "autograd", "backends", "comm", "model"}},
     {"generate", {"model/shape", "tokenizer", "ops", "autograd", "ops/cpu", "backends", "model", "quant"}},
     {"pack", {"recipe", "model/shape", "autograd", "comm", "data", "model", "quant", "artifact", "generate"}},
-    {"textcode", {"tokenizer", "ops", "autograd", "ops/ref", "ops/cpu", "model", "artifact", "generate"}},
+    {"textcode", {"tokenizer", "ops", "autograd", "ops/ref", "ops/cpu", "artifact", "generate"}},
     {"audit", {"autograd", "backends", "score"}},
     {"stages",
      {"recipe", "tokenizer", "autograd", "ops/cpu", "ops/cuda", "backends", "comm", "data", "model", "train", "quant",
