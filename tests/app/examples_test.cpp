@@ -60,6 +60,7 @@ std::string scaled(std::string command) {
       {"--steps 40", "--steps 4"},
       {"(fairway run .*(--seeds|--sweep) .*)", "$1 --steps 4"},
       {"(fairway train .* runs/c)", "$1 --steps 2"},
+      {"(fairway compare runs/s --against) pr1019", "$1 runs/s"},  // which was scored on another text
       {"(fairway bench .*)", "$1 --seconds 0.05"},
       {"(fairway analyze .*)", "$1 --tokens 128"},
       {"(fairway quantize .*)", "$1 --tokens 512"},
@@ -73,7 +74,9 @@ class Examples : public testing::Test {
  protected:
   void SetUp() override {
     put_file(folder_ / "text.txt", english_like(60000));
-    put_file(folder_ / "held_out.txt", "thereon " + english_like(6000));
+    std::string held_out;  // several documents, none of the training text
+    for (int i = 1; i <= 20; ++i) held_out += "document " + std::to_string(i) + " " + english_like(300) + "%\n";
+    put_file(folder_ / "held_out.txt", held_out);
     fs::create_symlink(Path(FAIRWAY_SOURCE_DIR) / "tests", folder_ / "tests");
     fs::create_directories(folder_ / ".local/share/bash-completion/completions");
     fs::create_directories(folder_ / "records");
