@@ -57,7 +57,7 @@ std::vector<Example> examples_of(const std::string& command) {
          "a run folder from a checkpoint of PyTorch, the recipe told by its shapes"},
         {"fairway import weights.safetensors --recipe smoke --out runs/imported", "a run folder from a weight file"}}},
       {"golden", {{"fairway golden tests/golden/pr726_tiny.safetensors --backend ref", "known loss and gradients"}}},
-      {"ops", {{"fairway ops", "every op and the backends that have it"}}},
+      {"ops", {{"fairway ops list", "every op and the backends that have it"}}},
       {"bench",
        {{"fairway bench step --recipe demo", "milliseconds of a training step"},
         {"fairway bench ops", "matrix products, compared with the machine's peak"}}},
