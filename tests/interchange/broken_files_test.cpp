@@ -176,11 +176,13 @@ TEST_F(BrokenFiles, ArtifactsWithoutTheirSteps) {
 }
 
 TEST_F(BrokenFiles, CompressedStreams) {
-  const std::string zip = read_weight_bytes(kInt6), even = zip + std::string(zip.size() % 2, '\0');
+  const std::string zip = read_weight_bytes(kInt6);
   for (const int stride : {0, 1, 255})
-    refused(kInt6, brotli(shuffled(even, static_cast<char>(stride))), {"BSHF", "stride " + std::to_string(stride)});
-  refused(kInt6, brotli(shuffled(even) + "x"), {"torch.save"});
-  refused(kInt6, brotli(shuffled(even).substr(0, 5 + even.size() - 1)), {"truncated"});
+    refused(kInt6, brotli(shuffled(zip, static_cast<char>(stride))), {"BSHF", "stride " + std::to_string(stride)});
+  // A payload may be odd, as this one is; one byte more or less is another file.
+  EXPECT_EQ(zip.size() % 2, 1U);
+  refused(kInt6, brotli(shuffled(zip) + "x"), {"truncated"});
+  refused(kInt6, brotli(shuffled(zip).substr(0, 5 + zip.size() - 1)), {"torch.save"});
   for (const auto& [coded, codec] :
        {std::pair{sample_bytes(kInt6), "xz"}, {sample_bytes("pr1105_tiny.brotli.ptz"), "Brotli"}, {zlib(zip), "zlib"}}) {
     refused(kInt6, coded.substr(0, coded.size() - 40), {std::string("the ") + codec + " stream ends before its end"});
