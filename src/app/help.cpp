@@ -18,7 +18,7 @@ std::vector<std::string> words_of(const std::string& option) {
   std::vector<std::string> words;
   if (option == "--mode") {
     words = scoring_modes();
-  } else if (option == "RECIPE" || option == "--recipe") {
+  } else if (option == "RECIPE" || option == "--recipe" || option == "A" || option == "B") {
     for (const BuiltinRecipe& recipe : builtin_recipes()) words.emplace_back(recipe.name);
   } else if (option == "--backend") {
     words = {"cpu", "cuda", "ref"};

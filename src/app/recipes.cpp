@@ -1,5 +1,7 @@
-// `fairway recipes`, `fairway recipe show NAME`, `fairway recipe keys`.
+// `fairway recipes`, `fairway recipe show NAME`, `fairway recipe diff A B`, `fairway recipe keys`.
 #include <fmt/core.h>
+
+#include <filesystem>
 
 #include "app/command.h"
 #include "model/shape/model_shape.h"
@@ -35,6 +37,35 @@ int show_recipe(const CommonFlags& flags, const std::string& name, const std::ve
   return 0;
 }
 
+// A run's own recipe, where a run folder is named.
+Recipe recipe_of(const std::string& name) {
+  const std::filesystem::path stored = std::filesystem::path(name) / "recipe.toml";
+  return load_recipe(std::filesystem::is_regular_file(stored) ? stored.string() : name);
+}
+
+void add_differences(const std::string& prefix, const nlohmann::ordered_json& a, const nlohmann::ordered_json& b,
+                     nlohmann::ordered_json& out) {
+  for (const auto& [key, value] : a.items()) {
+    if (value.is_object())
+      add_differences(prefix + key + ".", value, b[key], out);
+    else if (value != b[key])
+      out.push_back({{"key", prefix + key}, {"a", value}, {"b", b[key]}});
+  }
+}
+
+int diff_recipes(const CommonFlags& flags, const std::string& a, const std::string& b) {
+  nlohmann::ordered_json differences = nlohmann::ordered_json::array();
+  add_differences("", to_json_value(recipe_of(a)), to_json_value(recipe_of(b)), differences);
+  size_t width = a.size();
+  for (const auto& one : differences) width = std::max(width, one["a"].dump().size());
+  std::string text = differences.empty() ? fmt::format("{} and {} have the same keys\n", a, b)
+                                         : fmt::format("{:34} {:{}}  {}\n", "key", a, width, b);
+  for (const auto& one : differences)
+    text += fmt::format("{:34} {:{}}  {}\n", one["key"].get<std::string>(), one["a"].dump(), width, one["b"].dump());
+  print_result(flags, {{"differences", differences}}, text);
+  return 0;
+}
+
 int list_keys(const CommonFlags& flags) {
   nlohmann::ordered_json keys = nlohmann::ordered_json::array();
   std::string text;
@@ -59,6 +90,11 @@ void add_recipes(CLI::App& program) {
                                [=](const CommonFlags& flags) { return show_recipe(flags, *name, *overrides); });
   show->add_option("NAME", *name, "a built-in recipe or a TOML file")->required();
   show->add_option("--set", *overrides, "key=value, replaces a key of the recipe")->take_all();
+  auto sides = std::make_shared<std::pair<std::string, std::string>>();
+  CLI::App* diff = add_command(*recipe, "diff", "keys that differ between two recipes or runs",
+                               [=](const CommonFlags& flags) { return diff_recipes(flags, sides->first, sides->second); });
+  diff->add_option("A", sides->first, "a built-in recipe, a TOML file or a run folder")->required();
+  diff->add_option("B", sides->second, "the other one")->required();
   add_command(*recipe, "keys", "list every key with its default, range and meaning", list_keys);
 }
 

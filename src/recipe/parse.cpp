@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kMaxLine = 1000;
 constexpr int64_t kMaxDotsPerLine = 48;  // dotted keys nest too, one table per dot
 constexpr size_t kMaxListEntries = 256;
+constexpr size_t kMostSuggested = 8;
+constexpr std::string_view kExtends = "extends";  // at the head of a file: the recipe whose keys it takes over
 
 std::string clipped(std::string_view text) {
   constexpr size_t kShown = 60;
@@ -135,8 +137,10 @@ class Reader {
       const std::string typed = prefix_ + std::string(key.str());
       std::vector<std::string> keys;
       for (const KeyInfo& info : recipe_keys()) keys.push_back(info.key);
-      throw InputError(fmt::format("{}: unknown key \"{}\"; the nearest key is \"{}\"", place(key.source()), clipped(typed),
-                                   nearest_word(typed, keys)));
+      std::vector<std::string> nearest = nearest_keys(typed, keys);
+      nearest.resize(std::min(nearest.size(), kMostSuggested));
+      throw InputError(fmt::format("{}: unknown key \"{}\"; the nearest {} \"{}\"", place(key.source()), clipped(typed),
+                                   nearest.size() == 1 ? "key is" : "keys are", fmt::join(nearest, "\", \"")));
     }
   }
 
@@ -179,9 +183,28 @@ toml::table parse_toml(std::string_view text, std::string_view source) {
 }  // namespace
 
 Recipe parse_recipe(std::string_view text, std::string_view source, const Recipe& defaults) {
-  Recipe recipe = defaults;
-  Reader::read(recipe, parse_toml(text, source), "", Source{source, true});
+  if (const std::string base = extended_by(text, source); !base.empty())
+    throw InputError(fmt::format("{}: extends \"{}\"; expected a whole recipe here, as `fairway recipe show` prints it", source,
+                                 clipped(base)));
+  return parse_layer(text, source, defaults);
+}
+
+Recipe parse_layer(std::string_view text, std::string_view source, const Recipe& base) {
+  Recipe recipe = base;
+  toml::table table = parse_toml(text, source);
+  table.erase(kExtends);
+  Reader::read(recipe, table, "", Source{source, true});
   return recipe;
+}
+
+std::string extended_by(std::string_view text, std::string_view source) {
+  const toml::table table = parse_toml(text, source);
+  const toml::node* node = table.get(kExtends);
+  if (node == nullptr) return "";
+  if (!node->is_string() || node->as_string()->get().empty())
+    throw InputError(fmt::format("{}:{}: {} = {}, expected the name of a built-in recipe or the path of a TOML file", source,
+                                 node->source().begin.line, kExtends, shown(*node)));
+  return node->as_string()->get();
 }
 
 void apply_override(Recipe& recipe, std::string_view key_equals_value) {

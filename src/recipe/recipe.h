@@ -36,11 +36,17 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
-// A built-in name or the path of a TOML file, then `key=value` overrides in order, then validate(). Throws InputError.
+// A built-in name or the path of a TOML file, then `key=value` overrides in order, then validate(). Throws InputError. A file
+// may begin with `extends = "NAME or PATH"`, the path seen from its own folder: its keys then change that recipe, which may
+// extend another one.
 Recipe load_recipe(std::string_view name_or_path, std::span<const std::string> overrides = {});
 
 // TOML text to a recipe, keys that are not given as in `defaults`; `source` names the text in errors. Does not validate().
+// InputError when the text extends another.
 Recipe parse_recipe(std::string_view text, std::string_view source, const Recipe& defaults = {});
+// The two halves of a recipe that extends another: which one (empty: none), and its own keys on top of that one's.
+std::string extended_by(std::string_view text, std::string_view source);
+Recipe parse_layer(std::string_view text, std::string_view source, const Recipe& base);
 void apply_override(Recipe& recipe, std::string_view key_equals_value);
 
 // Refuses combinations that no run could use, with a sentence naming the keys and their values.

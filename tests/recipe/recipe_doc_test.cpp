@@ -14,7 +14,9 @@ namespace {
 std::string document() {
   std::string text =
       "# Recipe keys\n\nWritten from the declarations in `src/recipe`; a test keeps it so. Every key has a default, and "
-      "`--set key=value` changes one.\n";
+      "`--set key=value` changes one.\nA file that begins with `extends = \"pr1105\"` takes over every key of that recipe, "
+      "built-in "
+      "or a path seen from the file.\n";
   std::string table;
   for (const KeyInfo& info : recipe_keys()) {
     const size_t dot = info.key.rfind('.');
