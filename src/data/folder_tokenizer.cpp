@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "base/error.h"
+#include "base/identity.h"
 #include "data/manifest.h"
 
 namespace fairway::data {
@@ -19,11 +19,9 @@ FolderTokenizer open_tokenizer(const std::filesystem::path& folder, const std::f
                                       folder.string(), elsewhere.empty() ? "tokenizer.model" : elsewhere.string()));
     } else if (!manifest->names(*out.tokenizer)) {
       const bool by_file = manifest->tokenizer_identity.empty();
-      throw InputError(fmt::format(
-          "{}: this tokenizer (SHA-256 {}…) is not the one that {} says the shards were made with ({}…); put that one back, or "
-          "tokenize again",
-          out.file.string(), (by_file ? out.tokenizer->sha256() : out.identity).substr(0, 12), listing.string(),
-          (by_file ? manifest->tokenizer_sha256 : manifest->tokenizer_identity).substr(0, 12)));
+      require_identity("tokenizer", {by_file ? out.tokenizer->sha256() : out.identity, out.file.string()},
+                       {by_file ? manifest->tokenizer_sha256 : manifest->tokenizer_identity, listing.string()},
+                       "put that one back, or tokenize again");
     }
     return out;
   }

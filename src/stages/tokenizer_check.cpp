@@ -1,26 +1,18 @@
 #include "stages/tokenizer_check.h"
 
-#include <fmt/core.h>
-
-#include "base/error.h"
 #include "base/output.h"
 
 namespace fairway {
 namespace {
 
-[[noreturn]] void refuse_tokenizer(const TokenizerClaim& claim, const std::string& hash, const std::filesystem::path& file) {
-  throw InputError(
-      fmt::format("{}: this tokenizer (SHA-256 {}…) is not the one that {} was made with ({}…); expected the tokenizer of the "
-                  "shards it was trained on",
-                  file.string(), hash.substr(0, 12), claim.by, claim.hash.substr(0, 12)));
-}
+constexpr const char* kRemedy = "expected the tokenizer of the shards it was trained on";
 
 }  // namespace
 
 TokenizerClaim tokenizer_claim(const WeightSource& source) { return {source.weights.tokenizer, source.file.path.string()}; }
 
 void require_tokenizer(const TokenizerClaim& claim, const Vocabulary& tokenizer, const std::filesystem::path& file) {
-  if (!claim.hash.empty() && !tokenizer.answers_to(claim.hash)) refuse_tokenizer(claim, tokenizer.identity(), file);
+  if (!tokenizer.answers_to(claim.hash)) require_identity("tokenizer", {tokenizer.identity(), file.string()}, claim, kRemedy);
 }
 
 void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder) {
@@ -28,8 +20,8 @@ void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folde
     folder.notes.push_back(claim.by + ": does not name its tokenizer, so it could not be checked against the data's");
   } else if (folder.tokenizer) {
     require_tokenizer(claim, *folder.tokenizer, folder.file);
-  } else if (!folder.identity.empty() && folder.identity != claim.hash) {
-    refuse_tokenizer(claim, folder.identity, folder.file);
+  } else {
+    require_identity("tokenizer", {folder.identity, folder.file.string()}, claim, kRemedy);
   }
 }
 

@@ -1,15 +1,13 @@
 // Weights, artifacts and shards remember the tokenizer they were made with; a command that brings them together asks here.
 #pragma once
 
+#include "base/identity.h"
 #include "data/folder_tokenizer.h"
 #include "stages/weights.h"
 
 namespace fairway {
 
-struct TokenizerClaim {
-  std::string hash;  // as Vocabulary::answers_to() takes it; empty: the file does not tell
-  std::string by;    // the file that tells
-};
+using TokenizerClaim = Identity;  // its hash as Vocabulary::answers_to() takes it
 TokenizerClaim tokenizer_claim(const WeightSource& source);
 
 // InputError, naming both files and both hashes, unless the tokenizer is the one claimed.
