@@ -1,6 +1,6 @@
 // The artifact file, `.fwy` version 4 (scoring spec §6.3; docs/packing.md): a quantized model as one self-describing file.
 //   "FWAY" version flags [tokenizer hash] [recipe hash] training length [segment] | architecture | tensor table | weights by
-//   role | row scales | halves | singles | correction factors and their scales | CRC-32 of all before it
+//   role | row scales | halves | singles | correction factors and their scales | [tokenizer] | CRC-32 of all before it
 #pragma once
 
 #include <filesystem>
@@ -40,6 +40,8 @@ struct PackOptions {
 // The file's bytes. They are read back and compared with `model` before they are returned (WorkError when they differ).
 // InputError when the model itself cannot be stored: a tensor missing, of another size, off its grid or not finite.
 std::string write_artifact(const QuantizedModel& model, const PackOptions& options = {}, Ledger* ledger = nullptr);
+// What a tokenizer's file takes in an artifact that carries it.
+uint64_t carried_bytes(std::string_view tokenizer_model);
 void save_artifact(const std::filesystem::path& path, std::string_view bytes);
 
 // No field is trusted: InputError with a sentence of its own for each kind of fault, begun by `name`. Memory taken is at most

@@ -35,12 +35,11 @@ SectionView read_data(ByteReader& reader, const char* what, const std::string& w
   return section;
 }
 
-std::string read_text(ByteReader& reader, const char* what, const std::string& where) {
+std::string read_text(ByteReader& reader, const char* what, const std::string& where, uint64_t most = kMostTextBytes) {
   SectionView section;
   section.codec = read_codec(reader, what, where);
   const uint64_t bytes = reader.varint(what);
-  if (bytes > kMostTextBytes)
-    throw InputError(fmt::format("{}{} claims {} bytes, at most {} are allowed", where, what, bytes, kMostTextBytes));
+  if (bytes > most) throw InputError(fmt::format("{}{} claims {} bytes, at most {} are allowed", where, what, bytes, most));
   section.bytes = reader.take(reader.varint(what), what);
   return decode_text(section, bytes, fmt::format("{}{}: ", where, what));
 }
@@ -65,10 +64,13 @@ std::string_view checked_body(std::string_view bytes, const std::string& where) 
   return body.substr(kMagic.size() + 1);
 }
 
-void read_header(ByteReader& reader, QuantizedModel& model, const std::string& where) {
+// Returns whether the tokenizer itself comes last.
+bool read_header(ByteReader& reader, QuantizedModel& model, const std::string& where) {
   const uint8_t flags = reader.byte("the header");
   if ((flags & ~kKnownFlags) != 0) throw InputError(fmt::format("{}flags {:#04x} are not known", where, flags));
   model.looped = (flags & kLoopedFlag) != 0;
+  const bool carries = (flags & kOwnTokenizerFlag) != 0;
+  if (carries && (flags & kTokenizerFlag) == 0) throw InputError(where + "carries a tokenizer that it does not name");
   if ((flags & kTokenizerFlag) != 0) model.tokenizer = hex_of(reader.take(kHashBytes, "the tokenizer hash"));
   if ((flags & kRecipeFlag) != 0) model.recipe_hash = hex_of(reader.take(kHashBytes, "the recipe hash"));
   const auto length = [&](const std::string& what) {
@@ -78,9 +80,10 @@ void read_header(ByteReader& reader, QuantizedModel& model, const std::string& w
     return static_cast<int64_t>(tokens);
   };
   model.train_length = length("training length");
-  if ((flags & kSegmentFlag) == 0) return;
+  if ((flags & kSegmentFlag) == 0) return carries;
   model.segment = length("segment length");
   if (model.segment == 0) throw InputError(where + "segment length 0 contradicts the flags");
+  return carries;
 }
 
 void require_justified(uint64_t claimed, uint64_t allowed, const char* what, const std::string& where) {
@@ -155,7 +158,7 @@ ArtifactReader::ArtifactReader(std::string_view bytes, const std::string& name, 
     : where_(name + ": "), pool_(limits.pool), plan_(std::make_unique<Plan>()) {
   const uint64_t allowed = limits.free_bytes + kExpansion * bytes.size();
   ByteReader reader(checked_body(bytes, where_), where_);
-  read_header(reader, model_, where_);
+  const bool carries_tokenizer = read_header(reader, model_, where_);
   model_.model = parse_architecture(read_text(reader, "the architecture", where_), where_);
   if (model_.looped && model_.model.loop.count == 0)
     throw InputError(where_ + "is marked as looped, but its architecture loops nothing");
@@ -164,6 +167,8 @@ ArtifactReader::ArtifactReader(std::string_view bytes, const std::string& name, 
   require_justified(value_bytes(model_.tensors), allowed, "bytes of values", where_);
   plan_->read_weight_sections(reader, model_, where_);
   plan_->values = read_value_sections(reader, model_.tensors, where_);
+  if (carries_tokenizer)
+    model_.tokenizer_model = read_text(reader, "the tokenizer", where_, std::min(kMostTokenizerBytes, allowed));
   if (reader.left() != 0) throw InputError(fmt::format("{}{} bytes after the last section", where_, reader.left()));
 }
 

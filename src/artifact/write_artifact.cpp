@@ -62,7 +62,8 @@ std::string hash_bytes(const std::string& hex, const char* what) {
 std::string header_bytes(const QuantizedModel& model) {
   std::string out(kMagic);
   const int flags = (model.looped ? kLoopedFlag : 0) | (model.tokenizer.empty() ? 0 : kTokenizerFlag) |
-                    (model.recipe_hash.empty() ? 0 : kRecipeFlag) | (model.segment > 0 ? kSegmentFlag : 0);
+                    (model.recipe_hash.empty() ? 0 : kRecipeFlag) | (model.segment > 0 ? kSegmentFlag : 0) |
+                    (model.tokenizer_model.empty() ? 0 : kOwnTokenizerFlag);
   out += static_cast<char>(kVersion);
   out += static_cast<char>(flags);
   if (!model.tokenizer.empty()) out += hash_bytes(model.tokenizer, "tokenizer");
@@ -75,6 +76,11 @@ std::string header_bytes(const QuantizedModel& model) {
 // The same checks as on reading, before anything is coded; then the sizes of the vectors themselves.
 void check_model(const QuantizedModel& model, ThreadPool* pool) {
   const std::string where = "quantized model: ";
+  if (model.tokenizer_model.size() > kMostTokenizerBytes)
+    throw InputError(fmt::format("{}a tokenizer of {} bytes, at most {} are allowed", where, model.tokenizer_model.size(),
+                                 kMostTokenizerBytes));
+  if (!model.tokenizer_model.empty() && model.tokenizer.empty())
+    throw InputError(where + "carries a tokenizer that it does not name");
   decode_table(encode_table(model.tensors), model.model, where);
   for_each_index(pool, model.tensors.size(), [&](size_t i) {
     const QuantizedTensor& tensor = model.tensors[i];
@@ -145,6 +151,7 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
     for (const QuantizedTensor& tensor : model.tensors) values.append(part.data(tensor), part.bytes(tensor));
     if (!values.empty()) writer.data(part.name, encode_value_section(values, part.width, options.codec), values.size());
   }
+  if (!model.tokenizer_model.empty()) writer.text("tokenizer", model.tokenizer_model);
   const uint32_t checksum = artifact_checksum(out);
   out.append(reinterpret_cast<const char*>(&checksum), kChecksumBytes);
   writer.enter("checksum", Codec::raw, kChecksumBytes);
@@ -152,6 +159,13 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   if (read_artifact(out, "the packed bytes", {.pool = options.pool}) != model)
     throw WorkError("the packed bytes do not read back to the quantized model; nothing was written");
   return out;
+}
+
+uint64_t carried_bytes(std::string_view tokenizer_model) {
+  std::string out;
+  Ledger book;
+  Writer(out, book).text("tokenizer", tokenizer_model);
+  return out.size();
 }
 
 void save_artifact(const std::filesystem::path& path, std::string_view bytes) { write_file_atomic(path, bytes); }

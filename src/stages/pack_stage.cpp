@@ -15,6 +15,22 @@ std::string artifact_path(const PackRequest& request, const WeightSource& source
   return (source.folder / "model.fwy").string();
 }
 
+// Bytes of the budget that a carried tokenizer takes.
+uint64_t room_for_tokenizer(const QuantizingInput& input, uint64_t budget) {
+  if (input.tokenizer_model.empty())
+    throw InputError("--with-tokenizer: no tokenizer.model in the data folder or beside the run; name the folder with --data");
+  const uint64_t bytes = carried_bytes(input.tokenizer_model);
+  if (bytes >= budget)
+    throw InputError("--budget " + std::to_string(budget) + ": the tokenizer alone takes " + std::to_string(bytes) +
+                     " bytes; use a larger budget, or leave out --with-tokenizer");
+  return bytes;
+}
+
+void carry(const std::string& tokenizer_model, const PackOptions& options, Fitted& fitted) {
+  fitted.model.tokenizer_model = tokenizer_model;
+  fitted.bytes = write_artifact(fitted.model, options, &fitted.ledger);
+}
+
 }  // namespace
 
 Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute& compute, Communicator& comm) {
@@ -30,6 +46,7 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
   Machine machine(compute);
   ProgressLine line(compute.quiet);
   const QuantizingInput input = prepare_quantizing(source, request, machine, comm, compute.quiet);
+  if (request.with_tokenizer) packed.tokenizer_bytes = room_for_tokenizer(input, packed.budget);
   const Stopwatch watch;
   double moment_seconds = 0;  // part of calibration: of training data they count as training
   const auto moments = [&] {
@@ -44,12 +61,13 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
                              .site = *machine.executor,
                              .looped = source.weights.looped,
                              .tokenizer = input.tokenizer,
-                             .budget = packed.budget,
+                             .budget = packed.budget - packed.tokenizer_bytes,
                              .codec = codec,
                              .as_published = request.as_published,
                              .say = [&](const std::string& what) { line.say(what); },
                              .moments = moments,
                              .comm = comm});
+  if (request.with_tokenizer) carry(input.tokenizer_model, {.codec = codec, .pool = &machine.queue.pool()}, packed.fitted);
   for (const std::string& fallback : packed.fitted.report.fallbacks()) line.say(fallback);
   packed.calibration_seconds = input.calibration_seconds + moment_seconds;
   packed.fit_seconds = watch.seconds() - moment_seconds;

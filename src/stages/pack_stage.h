@@ -16,6 +16,7 @@ struct Packed {
   std::string path;              // of the artifact
   std::filesystem::path folder;  // of the run; empty for a lone weight file
   uint64_t budget = 0;
+  uint64_t tokenizer_bytes = 0;  // of the file, where it carries its tokenizer
   Calibration calibration = Calibration::self;
   double calibration_seconds = 0, fit_seconds = 0;
   std::vector<WriterLock> locks;  // of the artifact and the run's folder, until its caller has written what belongs there

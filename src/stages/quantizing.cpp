@@ -12,7 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // The data's tokenizer is checked whether calibration will read shards or not: its hash goes into the artifact.
-std::string checked_tokenizer(const WeightSource& source, const QuantizeRequest& request, std::vector<std::string>& notes) {
+void find_tokenizer(const WeightSource& source, const QuantizeRequest& request, QuantizingInput& input,
+                    std::vector<std::string>& notes) {
   const TokenizerClaim claim = tokenizer_claim(source);
   std::vector<fs::path> places;
   if (!request.data.empty()) places.emplace_back(request.data);
@@ -23,9 +24,12 @@ std::string checked_tokenizer(const WeightSource& source, const QuantizeRequest&
     data::FolderTokenizer beside = data::open_tokenizer(place, place == fs::path(request.data) ? request.tokenizer : "");
     require_tokenizer(claim, beside);
     notes = beside.notes;
-    if (!beside.identity.empty()) return beside.identity;
+    if (beside.identity.empty()) continue;
+    input.tokenizer = beside.identity;
+    if (beside.tokenizer) input.tokenizer_model = beside.tokenizer->bytes();
+    return;
   }
-  return claim.hash;
+  input.tokenizer = claim.hash;
 }
 
 }  // namespace
@@ -44,7 +48,7 @@ QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeReq
                                    Communicator& comm, bool quiet) {
   QuantizingInput input;
   std::vector<std::string> notes;
-  input.tokenizer = checked_tokenizer(source, request, notes);
+  find_tokenizer(source, request, input, notes);
   const QuantRecipe& quant = source.recipe.quant;
   const double begun = seconds_now();
   if (wants_hessians(quant) || request.calibration)

@@ -17,7 +17,8 @@ WeightSource open_quantizing(const QuantizeRequest& request);
 struct QuantizingInput {
   std::optional<HessianStore> hessians;
   double calibration_seconds = 0;
-  std::string tokenizer;  // identity by which an artifact remembers it; empty when neither weights nor data tell
+  std::string tokenizer;        // identity by which an artifact remembers it; empty when neither weights nor data tell
+  std::string tokenizer_model;  // its file; empty when the data has none
   const HessianStore* found() const { return hessians ? &*hessians : nullptr; }
 };
 QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, Machine& machine,

@@ -16,6 +16,10 @@ struct TrainRequest {
   std::string profile;                // file for a timeline of a few steps; empty: none
   double started = 0;                 // when the work began, on seconds_now()'s clock
   std::filesystem::path tokenizer{};  // of the shards; empty: tokenizer.model beside them
+  std::string from;                   // a run or file whose weights it begins with; empty: the seed's
+  uint64_t memory = 0;                // most bytes that training may take; 0: what is free
+  std::string note;                   // of its planning, for the log; empty: none
+  std::string origin;                 // text of origin.json in the run's folder; empty: none
 };
 
 struct QuantizeRequest {
@@ -33,6 +37,7 @@ struct PackRequest : QuantizeRequest {
   std::string codec = "rans";
   uint64_t budget = 0;  // 0: what the code leaves of the challenge's limit
   bool as_published = false;
+  bool with_tokenizer = false;  // the artifact carries it, within the budget
 };
 
 struct ScoreRequest {

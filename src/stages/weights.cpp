@@ -56,6 +56,7 @@ ModelWeights dequantized(const QuantizedModel& model, const Recipe& recipe) {
   ModelWeights weights{.params = params_of(recipe),
                        .looped = recipe.model.loop.count > 0 && model.looped,
                        .tokenizer = model.tokenizer,
+                       .tokenizer_model = model.tokenizer_model,
                        .recipe_hash = model.recipe_hash};
   dequantize(model, *weights.params);
   return weights;

@@ -84,6 +84,13 @@ std::vector<Fault> header_faults() {
               [](FileParts& f) { f.flags = 15, f.length += "\xff\xff\xff\x7f"; }),
       changed("no segment", "segment length 0", [](FileParts& f) { f.flags = 15, f.length += std::string(1, '\0'); }),
       changed("segment cut", "ends inside the segment length", [](FileParts& f) { f.flags = 15, f.parts.clear(); }),
+      changed("tokenizer without its name", "carries a tokenizer that it does not name", [](FileParts& f) { f.flags = 21; }),
+      changed("no tokenizer", "ends inside the tokenizer", [](FileParts& f) { f.flags = 23; }),
+      changed("tokenizer claim", "the tokenizer claims 16777217 bytes, at most",
+              [](FileParts& f) {
+                f.flags = 23;
+                f.parts.push_back({"tokenizer", 0, "x", true, 16777217});
+              }),
       changed("looped without loop", "is marked as looped",
               [](FileParts& f) {
                 f.set_text("architecture", replaced(f.part("architecture").bytes, "loop.count=1", "loop.count=0"));

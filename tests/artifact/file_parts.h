@@ -143,6 +143,10 @@ inline FileParts parts_of(QuantizedModel model) {
     for (QuantizedTensor& t : model.tensors) bytes.append(part.data(t), part.bytes(t));
     if (!bytes.empty()) out.parts.push_back({part.name, 0, bytes});
   }
+  if (const std::string& carried = model.tokenizer_model; !carried.empty()) {
+    out.flags |= 16;
+    out.parts.push_back({"tokenizer", 0, carried, true, carried.size()});
+  }
   return out;
 }
 

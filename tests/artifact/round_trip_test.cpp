@@ -72,6 +72,26 @@ TEST(Artifact, SaysThatDocumentsWerePacked) {
   EXPECT_EQ(read_artifact(bytes, "test"), model);
 }
 
+TEST(Artifact, MayCarryItsTokenizer) {
+  QuantizedModel model = made_model(tiny_architecture(), 6);
+  const size_t alone = write_artifact(model).size();
+  for (int piece = 0; piece < 500; ++piece) model.tokenizer_model += "piece " + std::to_string(piece) + "\n";
+  Ledger ledger;
+  const std::string bytes = write_artifact(model, {}, &ledger);
+  EXPECT_EQ(read_artifact(bytes, "test"), model);
+  EXPECT_EQ(read_artifact(parts_of(model).file(), "test").tokenizer_model, model.tokenizer_model);
+  EXPECT_EQ(bytes.size(), alone + carried_bytes(model.tokenizer_model));
+  EXPECT_LT(carried_bytes(model.tokenizer_model), model.tokenizer_model.size());
+  EXPECT_TRUE(std::any_of(ledger.lines.begin(), ledger.lines.end(), [&](const LedgerLine& line) {
+    return line.what == "tokenizer" && line.bytes == carried_bytes(model.tokenizer_model);
+  }));
+  QuantizedModel nameless = model;
+  nameless.tokenizer.clear();
+  EXPECT_THROW(write_artifact(nameless), InputError);
+  model.tokenizer_model.assign((size_t{1} << 24) + 1, 'x');
+  EXPECT_THROW(write_artifact(model), InputError);
+}
+
 TEST(Artifact, HoldsCorrectionsOfOtherGroups) {
   for (const int64_t group : {8, 32, 65536}) {
     QuantizedModel model = made_model(tiny_architecture(), 6);
@@ -135,8 +155,8 @@ TEST(Artifact, DequantizesIntoTheModelsParameters) {
 // Files written by earlier releases: they must read forever, to these weights.
 TEST(Artifact, ReadsTheKeptFiles) {
   const std::filesystem::path folder = FAIRWAY_SOURCE_DIR "/tests/artifact";
-  for (const std::string name :
-       {"version2", "version3", "version3b", "version3c", "version3d", "version4", "version4columns", "version4trellis"}) {
+  for (const std::string name : {"version2", "version3", "version3b", "version3c", "version3d", "version4", "version4columns",
+                                 "version4trellis", "version4tokenizer"}) {
     const QuantizedModel model = load_artifact(folder / (name + ".fwy"));
     std::string values;
     for (const QuantizedTensor& tensor : model.tensors) {
@@ -167,6 +187,9 @@ TEST(Artifact, WritesTheKeptBytes) {
   expect_kept("version4", load_artifact(folder / "version2.fwy"));
   expect_kept("version4columns", made_model(tiny_architecture(), 9));
   expect_kept("version4trellis", made_on_trellis(tiny_architecture(), 9));
+  QuantizedModel carrying = made_model(tiny_architecture(), 9);
+  for (int piece = 0; piece < 60; ++piece) carrying.tokenizer_model += "piece " + std::to_string(piece) + "\n";
+  expect_kept("version4tokenizer", carrying);
 }
 
 }  // namespace
