@@ -8,6 +8,7 @@
 #include "base/progress_line.h"
 #include "pipeline/ledger.h"
 #include "pipeline/phases.h"
+#include "stages/train_stage.h"
 
 namespace fairway::pipeline {
 namespace {
@@ -15,9 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-void require_free(const ChainRequest& request, const Ledger& ledger) {
-  if (request.resume) return;
-  if (ledger.begun() || fs::exists(fs::path(request.out) / "recipe.toml"))
+void require_free(const ChainRequest& request) {
+  if (!request.resume && holds_run(request.out))
     throw InputError("--out " + request.out + ": already holds a run; add --resume to continue it, or choose another folder");
 }
 
@@ -59,11 +59,11 @@ ChainResult run_chain(const ChainRequest& request, const Stages& stages, const S
   const std::vector<Phase> phases = plan_phases(request, recipe, stages);
   if (request.helper_rank) return {help_along(phases, request), nullptr};
   Ledger ledger(request.out, "run");
-  require_free(request, ledger);
+  require_free(request);
   ledger.content()["recipe"] = recipe_hash(recipe);
   ledger.content()["data"] = fs::absolute(request.data).lexically_normal().string();
   ordered_json& done = ledger.content()["phases"];  // the last key: another one would move it
-  if (!done.is_object()) done = ordered_json::object();
+  if (!done.is_object() || !holds_run(request.out)) done = ordered_json::object();
   ledger.save();
   int status = 0;
   for (size_t i = 0; i < phases.size(); ++i) {

@@ -13,6 +13,8 @@ struct ChainRequest {
   std::vector<std::string> overrides;  // key=value
   std::string data, out;
   std::string tokenizer_file;                // of the data; empty: tokenizer.model beside the shards
+  std::string from;                          // a run or file whose weights training begins with; empty: the seed's
+  uint64_t memory = 0;                       // most bytes that training may take; 0: what is free
   PackRequest packing;                       // budget, codec, as published
   std::vector<std::string> prompts{"The "};  // of the samples
   std::string program;                       // SHA-256 of this program: what another one packed or scored is made again
@@ -32,7 +34,7 @@ struct ChainResult {
   int status = 0;                  // 1 when the audit does not hold, 130 when interrupted
   nlohmann::ordered_json summary;  // the fields of `fairway run --json`
 };
-// InputError when the folder holds a run and `resume` is not set.
+// InputError when the folder holds a run and `resume` is not set; what a failure before the first step left is none.
 ChainResult run_chain(const ChainRequest& request, const Stages& stages, const Say& say);
 
 // The summary of what the folder's ledger holds; seconds of each phase under "phases".

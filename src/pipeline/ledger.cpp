@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "stages/train_stage.h"
 
 namespace fairway::pipeline {
 namespace {
@@ -13,6 +14,12 @@ using nlohmann::ordered_json;
 constexpr uint64_t kMostBytes = uint64_t{1} << 26;
 
 }  // namespace
+
+bool holds_any_run(const fs::path& folder) {
+  for (const fs::directory_entry& one : fs::directory_iterator(folder))
+    if (one.is_directory() && (holds_run(one.path()) || holds_any_run(one.path()))) return true;
+  return false;
+}
 
 ordered_json read_ledger(const fs::path& folder, const std::string& kind) {
   const fs::path path = folder / (kind + ".json");

@@ -29,6 +29,9 @@ class Ledger {
   std::optional<WriterLock> lock_;
 };
 
+// Whether a folder of runs, or of folders of them, holds a run that has made a step.
+bool holds_any_run(const std::filesystem::path& folder);
+
 // "run" lies in run.json; nothing when the folder has no such ledger.
 nlohmann::ordered_json read_ledger(const std::filesystem::path& folder, const std::string& kind);
 

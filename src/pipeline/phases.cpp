@@ -42,7 +42,9 @@ Phase train_phase(const ChainRequest& request, const Recipe& recipe, const Stage
                                              .out = request.out,
                                              .resume = true,
                                              .allow_shared = request.allow_shared,
-                                             .tokenizer = request.tokenizer_file}] {
+                                             .tokenizer = request.tokenizer_file,
+                                             .from = request.from,
+                                             .memory = request.memory}] {
     TrainRequest now = asked;
     now.started = seconds_now();
     return stages.train(now);
@@ -60,9 +62,11 @@ Phase pack_phase(const ChainRequest& request, const Stages& stages) {
   pack.from = request.out;
   pack.data = request.data;
   pack.tokenizer = request.tokenizer_file;
+  ordered_json asked{{"data", pack.data}, {"budget", pack.budget}, {"codec", pack.codec}, {"as_published", pack.as_published}};
+  if (pack.with_tokenizer) asked["with_tokenizer"] = true;
   return {.name = "pack",
           .run = [&stages, pack] { return stages.pack(pack); },
-          .request = {{"data", pack.data}, {"budget", pack.budget}, {"codec", pack.codec}, {"as_published", pack.as_published}},
+          .request = asked,
           .identity = request.program + request.tokenizer,  // the code's bytes are part of its budget
           .inputs = {"averaged.safetensors", "recipe.toml"},
           .outputs = {"model.fwy", "pack.json"},

@@ -91,7 +91,7 @@ SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const S
   SeedScores against;
   if (!request.against.empty()) against = read_scores(request.against);  // refused before any work
   Ledger ledger(request.chain.out, "seeds");
-  if (ledger.begun() && !request.chain.resume)
+  if (ledger.begun() && !request.chain.resume && holds_any_run(request.chain.out))
     throw InputError("--out " + request.chain.out + ": already holds runs; add --resume to continue them");
   ledger.content()["seeds"] = request.seeds;
   ledger.save();

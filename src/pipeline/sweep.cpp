@@ -94,12 +94,13 @@ void Sweep::begin() {
                           {"set", request_.chain.overrides},
                           {"axes", request_.axes},
                           {"factor", request_.factor}};
-  if (ledger_.begun() && !request_.chain.resume)
+  const bool begun = ledger_.begun() && holds_any_run(request_.chain.out);
+  if (begun && !request_.chain.resume)
     throw InputError("--out " + request_.chain.out + ": already holds a sweep; add --resume to continue it");
-  if (ledger_.begun() && ledger_.content().value("plan", ordered_json()) != plan)
+  if (begun && ledger_.content().value("plan", ordered_json()) != plan)
     throw InputError("--out " + request_.chain.out + ": holds a sweep with a different recipe, settings or values");
   ledger_.content()["plan"] = plan;
-  if (!ledger_.content().contains("results")) results() = ordered_json::object();
+  if (!begun || !ledger_.content().contains("results")) results() = ordered_json::object();
   ledger_.save();
 }
 

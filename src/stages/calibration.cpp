@@ -161,7 +161,7 @@ OnlineBesideTraining::OnlineBesideTraining(const Recipe& recipe, const Trainer& 
   loader_ = std::make_unique<data::Loader>(shards, sampling, loader_options(recipe));
   online_ = std::make_unique<OnlineCalibration>(recipe, trainer.params(), *loader_, *machine.executor);
   const fs::path path = folder.path() / kHessianFile;
-  if (options.resume && fs::exists(path)) online_->load(path);
+  if (options.resume && folder.extension().empty() && fs::exists(path)) online_->load(path);  // a longer run sums anew
   options.after_step = [this](int64_t step, double scale, ModelStage stage) { online_->after_step(step, scale, stage.looped); };
   options.before_checkpoint = [this, path](int64_t step) { online_->save(path, step); };
 }

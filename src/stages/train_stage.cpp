@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
 #include "pack/forecast.h"
@@ -38,7 +39,7 @@ double memory_of(const Machine& machine) {
 
 }  // namespace
 
-TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Communicator& comm) {
+TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Communicator& comm, const ParamStore* start) {
   const Recipe& recipe = request.recipe;
   if (!request.profile.empty()) require_place_for_file(request.profile);
   emulated_share(recipe.train.emulated_world, comm.size());  // refused before data is read
@@ -51,15 +52,18 @@ TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Co
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe, comm));
   const auto folder = open_folder(request, comm);
   if (comm.root()) write_shared(request, shared, held_out);
+  if (comm.root() && !request.origin.empty()) write_file_atomic(request.out / "origin.json", request.origin);
   Machine machine(compute);
   Trainer trainer(recipe, micro_batch_geometry(recipe), *machine.executor, comm);
   TrainOptions options{.resume = request.resume,
                        .quiet = compute.quiet,
                        .seed = static_cast<uint64_t>(recipe.train.seed),
+                       .start = start,
                        .started = request.started,
                        .tokenizer = tokenizer.identity,
                        .tokenizer_told_by = tokenizer.file.string(),
-                       .profile = request.profile};
+                       .profile = request.profile,
+                       .note = request.note};
   options.measure_peak = peak_of(machine);
   options.memory_bytes = [&] { return memory_of(machine); };
   if (held_out)

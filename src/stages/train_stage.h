@@ -8,7 +8,8 @@
 
 namespace fairway {
 
-// Leaves the run's files in request.out. Collective.
-TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Communicator& comm);
+// Leaves the run's files in request.out. `start`: the weights of request.from, which the caller has read. Collective.
+TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Communicator& comm,
+                         const ParamStore* start = nullptr);
 
 }  // namespace fairway

@@ -84,6 +84,9 @@ void check_launch(const RunFacts& run, Sentences& out) {
 
 void check_budgets(const RunFacts& run, const Code& code, Sentences& out) {
   const std::string name = run.folder.string();
+  if (!run.forked_from.empty())
+    out.push_back(fmt::format("{}: began with the weights of {}, whose training its log does not tell; train from a seed", name,
+                              run.forked_from));
   if (const uint64_t total = run.artifact_bytes + code.bytes; total > kMostBytes)
     out.push_back(fmt::format("{}: {} bytes of artifact and {} of code are {}, over the limit of {}", name, run.artifact_bytes,
                               code.bytes, total, kMostBytes));

@@ -9,6 +9,7 @@
 #include "report/challenge_log.h"
 #include "report/counted_calibration.h"
 #include "report/last_record.h"
+#include "report/run_origin.h"
 
 namespace fairway::submission {
 namespace {
@@ -70,6 +71,7 @@ RunFacts read_run_facts(const fs::path& folder) {
     facts.backend = launch->value("backend", "");
     facts.ranks = launch->value("ranks", int64_t{0});
   }
+  if (const auto origin = read_origin(folder); origin && origin->from) facts.forked_from = origin->from->path;
   facts.artifact_bytes = fs::file_size(artifact);
   facts.artifact_sha256 = sha256_of_file(artifact);
   facts.log = closed_log(folder);

@@ -23,6 +23,8 @@ struct RunFacts {
   std::string artifact_sha256;
   std::string log;  // train.log with its closing lines
 
+  std::string forked_from;  // the weights it began with, where they are not its seed's
+
   // How training was started: its backend and how many ranks; empty and 0 where machine.json does not tell.
   std::string backend;
   int64_t ranks = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/output.h"
 #include "base/sha256.h"
 #include "model/safetensors.h"
@@ -43,13 +44,15 @@ int64_t whole(const Safetensors& file, const std::string& key) {
 }
 
 void require_same_run(const Safetensors& file, const RunIdentity& run) {
-  const auto recipe = file.metadata().find("recipe"), tokenizer = file.metadata().find("tokenizer");
-  if (recipe == file.metadata().end() || recipe->second != run.recipe)
+  const auto told = [&](const char* key, const std::string& expected) {
+    const auto found = file.metadata().find(key);
+    return found != file.metadata().end() && found->second == expected;
+  };
+  if (!told("recipe", run.recipe) && !told("recipe_but_length", run.but_length))
     throw InputError(file.name() + ": belongs to a different recipe; resume with the same recipe and overrides");
-  if (tokenizer == file.metadata().end() || run.tokenizer.empty() || tokenizer->second == run.tokenizer) return;
-  throw InputError(
-      fmt::format("{}: this tokenizer (SHA-256 {}…) is not the one that {} was trained with ({}…); resume with the same data",
-                  run.told_by, run.tokenizer.substr(0, 12), file.name(), tokenizer->second.substr(0, 12)));
+  const auto tokenizer = file.metadata().find("tokenizer");
+  if (tokenizer != file.metadata().end())
+    require_identity("tokenizer", {run.tokenizer, run.told_by}, {tokenizer->second, file.name()}, "resume with the same data");
 }
 
 RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& run) {
@@ -62,22 +65,16 @@ RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& ru
   };
   state.elapsed = seconds("elapsed_us");
   state.next_step = seconds("next_step_us");
-  const auto sum = file.metadata().find("sha256");
   require_same_run(file, run);
-  std::vector<NamedTensor> wanted = state_tensors(trainer), stored;
+  const std::vector<NamedTensor> wanted = state_tensors(trainer);
   for (const NamedTensor& want : wanted) {
-    stored.push_back({want.name, file.get(want.name)});
-    if (stored.back().tensor.spec != want.tensor.spec)
+    if (file.get(want.name).spec != want.tensor.spec)
       throw InputError(path.string() + ": tensor '" + want.name + "' differs in size from the model's");
   }
   const Tensor loader = file.get("loader");
   if (loader.spec.dtype != DType::u8) throw InputError(path.string() + ": tensor 'loader' is not u8");
-  stored.push_back({"loader", loader});
-  if (sum == file.metadata().end() || sum->second != digest(stored, file.metadata())) {
-    throw InputError(path.string() + ": checksum does not match; the file is damaged");
-  }
-  for (size_t i = 0; i < wanted.size(); ++i)
-    std::memcpy(wanted[i].tensor.data, stored[i].tensor.data, wanted[i].tensor.spec.bytes());
+  require_whole(file);
+  for (const NamedTensor& want : wanted) std::memcpy(want.tensor.data, file.get(want.name).data, want.tensor.spec.bytes());
   state.loader.assign(loader.data, loader.data + loader.numel());
   trainer.averager().restore_snapshots(state.snapshots);
   return state;
@@ -90,6 +87,15 @@ void promote_next(const fs::path& folder) {
 }
 
 }  // namespace
+
+void require_whole(const Safetensors& checkpoint) {
+  std::vector<NamedTensor> stored;
+  for (const char* name : {"params", "optimizer", "ema", "swa", "loader"})  // as they are written
+    if (checkpoint.has(name)) stored.push_back({name, checkpoint.get(name)});
+  const auto sum = checkpoint.metadata().find("sha256");
+  if (sum == checkpoint.metadata().end() || sum->second != digest(stored, checkpoint.metadata()))
+    throw InputError(checkpoint.name() + ": checksum does not match; the file is damaged");
+}
 
 size_t checkpoint_bytes(Trainer& trainer) {
   size_t bytes = 4096;
@@ -106,7 +112,8 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
                                               {"looped", state.stage.looped ? "1" : "0"},
                                               {"fake_quant", state.stage.fake_quant ? "1" : "0"},
                                               {"snapshots", std::to_string(state.snapshots)},
-                                              {"recipe", run.recipe}};
+                                              {"recipe", run.recipe},
+                                              {"recipe_but_length", run.but_length}};
   if (!run.tokenizer.empty()) metadata["tokenizer"] = run.tokenizer;
   const auto keep_seconds = [&](const char* key, double seconds) {
     if (keep_clock) metadata[key] = std::to_string(static_cast<int64_t>(seconds * 1e6));

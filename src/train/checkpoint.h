@@ -7,15 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "model/safetensors.h"
 #include "train/trainer.h"
 
 namespace fairway {
 
 // What all steps of a run have in common; a checkpoint of another one is refused.
 struct RunIdentity {
-  std::string recipe;     // recipe_hash()
-  std::string tokenizer;  // of the shards, Vocabulary::identity(); empty: not known
-  std::string told_by;    // the file that tells the tokenizer
+  std::string recipe;      // recipe_hash()
+  std::string but_length;  // the same of the recipe without train.steps and train.seconds, which may grow
+  std::string tokenizer;   // of the shards, Vocabulary::identity(); empty: not known
+  std::string told_by;     // the file that tells the tokenizer
 };
 
 struct RunState {
@@ -36,5 +38,7 @@ void save_checkpoint(const std::filesystem::path& folder, Trainer& trainer, cons
 std::optional<RunState> load_checkpoint(const std::filesystem::path& folder, Trainer& trainer, const RunIdentity& run);
 
 size_t checkpoint_bytes(Trainer& trainer);
+
+void require_whole(const Safetensors& checkpoint);  // InputError when its checksum is not that of its content
 
 }  // namespace fairway

@@ -18,6 +18,12 @@
 namespace fairway {
 namespace {
 
+std::string hash_but_length(Recipe recipe) {
+  recipe.train.steps = 0;
+  recipe.train.seconds = 0;
+  return recipe_hash(recipe);
+}
+
 class Loop {
  public:
   Loop(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, const TrainOptions& options)
@@ -28,7 +34,7 @@ class Loop {
         options_(options),
         comm_(trainer.comm()),
         teller_(recipe, folder, options.quiet || !comm_.root()),
-        run_{recipe_hash(recipe), options.tokenizer, options.tokenizer_told_by},
+        run_{recipe_hash(recipe), hash_but_length(recipe), options.tokenizer, options.tokenizer_told_by},
         profile_(options.profile) {
     progress_.clock = schedule_clock(recipe);
     progress_.total_steps = recipe.train.steps;
@@ -44,6 +50,7 @@ class Loop {
   TrainSummary steps_to_the_end();
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
+  void require_longer() const;
   void keep_free();
   void one_step();
   Progress ahead() const;
@@ -91,7 +98,11 @@ class Loop {
 
 void Loop::begin(ThreadPool& pool) {
   trainer_.initialize(options_.seed, pool);
-  if (comm_.root()) folder_.require_space(3 * checkpoint_bytes(trainer_));
+  if (options_.start != nullptr) {
+    trainer_.params().set_values(options_.start->flat_values());
+    trainer_.begin_averages();
+  }
+  if (comm_.root()) folder_.require_space(3 * checkpoint_bytes(trainer_) + trainer_.params().flat_values().spec.bytes());
   double recorded = 0;
   bool resumed = false;
   if (options_.resume) {
@@ -105,12 +116,15 @@ void Loop::begin(ThreadPool& pool) {
       progress_.elapsed = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
       teller_.say(fmt::format("resuming after step {}", state->step));
       resumed = true;
+      require_longer();
     } else {
       folder_.cut_back(-1);  // before the first checkpoint: everything is told anew
     }
   }
   folder_.open_records();
+  if (!folder_.extension().empty()) teller_.extended(folder_.extension());
   if (!resumed) teller_.settings(run_.recipe, options_.seed);
+  if (!resumed && !options_.note.empty()) teller_.planned(options_.note);
   averages_snapshots_ = trainer_.averager().snapshots() > 0;
   keep_free();
   require_recorded();
@@ -118,6 +132,13 @@ void Loop::begin(ThreadPool& pool) {
   if (measures_checkpoints()) checkpoint();
   startup_ = options_.clock() - options_.started;
   saved_at_ = options_.clock();
+}
+
+// More than the run had is not always more than it took: a clock may be put in the place of steps.
+void Loop::require_longer() const {
+  if (folder_.extension().empty() || !progress_.finished()) return;
+  throw InputError(fmt::format("{}: the run has made {} steps in {:.3g} s already; give more of them than that",
+                               folder_.path().string(), progress_.step, progress_.elapsed));
 }
 
 void Loop::keep_free() {

@@ -30,6 +30,7 @@ struct TrainOptions {
   bool quiet = false;
   std::function<double()> clock = seconds_now;  // seconds; its zero means nothing
   uint64_t seed = 0;
+  const ParamStore* start = nullptr;  // weights to begin with instead of the seed's; of another run of the same model
   std::function<double()>
       measure_peak;  // GFLOP/s of the machine, asked at the start and at checkpoints: neighbours come and go
   std::function<double()> memory_bytes;  // the most that the process has taken where it trains; may be empty
@@ -48,6 +49,7 @@ struct TrainOptions {
   int64_t behind = -1;
   std::string tokenizer, tokenizer_told_by;  // identity of the shards' tokenizer and the file that tells it; may be empty
   std::string profile;                       // file for a timeline of a few steps; empty: none
+  std::string note;                          // for the log of a run that begins; empty: none
 };
 
 struct TrainSummary {

@@ -54,17 +54,33 @@ void cut_log(const fs::path& path, int64_t step) {
   if (in.is_open()) write_file_atomic(path, kept);
 }
 
-// A run is one recipe from beginning to end, also when it was stopped before its first checkpoint.
-void require_same_recipe(const fs::path& path, const Recipe& recipe) {
-  const std::string stored = to_toml(parse_recipe(read_file(path), path.string())), given = to_toml(recipe);
-  if (stored == given) return;
+// What a run's length is, in the unit that ends it.
+std::string length_of(const Recipe& recipe) {
+  return schedule_clock(recipe) == ScheduleClock::steps ? fmt::format("{} steps", recipe.train.steps)
+                                                        : fmt::format("{} seconds", recipe.train.seconds);
+}
+
+// A run is one recipe from beginning to end, also when it was stopped before its first checkpoint; only its length may grow.
+// Returns a sentence where it does.
+std::string require_same_recipe(const fs::path& path, const Recipe& recipe) {
+  const Recipe before = parse_recipe(read_file(path), path.string());
+  const std::string stored = to_toml(before), given = to_toml(recipe);
+  if (stored == given) return "";
+  Recipe longer = before;
+  longer.train.steps = recipe.train.steps;
+  longer.train.seconds = recipe.train.seconds;
+  const bool grows = schedule_clock(before) != schedule_clock(recipe) || recipe.train.steps > before.train.steps ||
+                     (recipe.train.steps == before.train.steps && recipe.train.seconds > before.train.seconds);
+  if (longer == recipe && grows)
+    return fmt::format("extended from {} to {}; the schedule follows the new length", length_of(before), length_of(recipe));
   std::istringstream old_lines(stored), new_lines(given);
-  std::string table, before, now;
-  while (std::getline(old_lines, before) && std::getline(new_lines, now) && before == now) {
-    if (before.starts_with('[')) table = before + " ";
+  std::string table, was, now;
+  while (std::getline(old_lines, was) && std::getline(new_lines, now) && was == now) {
+    if (was.starts_with('[')) table = was + " ";
   }
-  throw InputError(fmt::format("{}: the run has {}{}, this command gives {}; resume with the same recipe and overrides",
-                               path.string(), table, before, now));
+  throw InputError(fmt::format(
+      "{}: the run has {}{}, this command gives {}; resume with the same recipe and overrides, or with more steps or seconds",
+      path.string(), table, was, now));
 }
 
 void open_append(std::ofstream& out, const fs::path& path) {
@@ -72,7 +88,20 @@ void open_append(std::ofstream& out, const fs::path& path) {
   if (!out) throw WorkError(path.string() + ": cannot be written (" + std::strerror(errno) + ")");
 }
 
+// What a command leaves that ended before its first step. A recipe that lies there alone is somebody's own file.
+bool left_behind(const fs::path& folder) {
+  return fs::exists(folder / "shared_documents.json") || fs::exists(folder / "metrics.jsonl");
+}
+
 }  // namespace
+
+bool holds_run(const fs::path& folder) {
+  if (fs::exists(folder / "averaged.safetensors")) return true;
+  if (left_behind(folder))
+    return fs::exists(folder / "metrics.jsonl") ? fs::file_size(folder / "metrics.jsonl") > 0
+                                                : fs::exists(folder / "checkpoint");
+  return fs::exists(folder / "recipe.toml") || fs::exists(folder / "checkpoint");
+}
 
 RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
   std::error_code error;
@@ -81,12 +110,16 @@ RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : 
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
   lock_.emplace(WriterLock::of_folder(path));
   const fs::path recipe_file = path / "recipe.toml";
-  if (!resume && (fs::exists(recipe_file) || fs::exists(checkpoints()))) {
+  if (!holds_run(path)) {
+    for (const char* name : {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log", "checkpoint"})
+      fs::remove_all(path / name);
+  } else if (!resume) {
     throw InputError("--out " + path.string() + ": already holds a run; add --resume to continue it, or choose another folder");
   }
-  if (fs::exists(recipe_file))
-    require_same_recipe(recipe_file, recipe);
-  else
+  if (fs::exists(recipe_file)) extension_ = require_same_recipe(recipe_file, recipe);
+  if (!extension_.empty())
+    recipe_ = to_toml(recipe);
+  else if (!fs::exists(recipe_file))
     write_file_atomic(recipe_file, to_toml(recipe));
 }
 
@@ -94,8 +127,10 @@ void RunFolder::require_space(size_t bytes_needed) const {
   std::error_code error;
   const fs::space_info space = fs::space(path_, error);
   if (!error && space.available < bytes_needed) {
-    throw InputError(fmt::format("--out {}: {} MiB free on that disk, the run's checkpoints need {} MiB", path_.string(),
-                                 space.available >> 20, (bytes_needed >> 20) + 1));
+    throw InputError(fmt::format(
+        "--out {}: {} MiB are free on that disk, but the run's checkpoints and weights need {} MiB; free some, or choose "
+        "another folder",
+        path_.string(), space.available >> 20, (bytes_needed >> 20) + 1));
   }
 }
 
@@ -110,6 +145,7 @@ double RunFolder::cut_back(int64_t step) {
 
 void RunFolder::open_records() {
   if (!writes()) return;
+  if (!recipe_.empty()) write_file_atomic(path_ / "recipe.toml", recipe_);
   open_append(metrics_, path_ / "metrics.jsonl");
   open_append(timing_, path_ / "timing.jsonl");
   open_append(log_, path_ / "train.log");

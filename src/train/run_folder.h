@@ -18,10 +18,14 @@ struct StepRecord {
   bool looped = false, fake_quant = false;
 };
 
+// Whether the folder holds weights or the records of a step. What a command left behind that ended before its first step is
+// no run: the next one may have the folder.
+bool holds_run(const std::filesystem::path& folder);
+
 class RunFolder {
  public:
   // Makes the folder, takes its lock and writes the recipe. InputError when it holds another run, is in use or cannot be
-  // written.
+  // written. A run may be resumed with more steps or seconds than it had: open_records() writes that recipe.
   RunFolder(const std::filesystem::path& path, const Recipe& recipe, bool resume);
   // Of a rank that writes nothing: records and logs vanish.
   RunFolder() = default;
@@ -29,7 +33,8 @@ class RunFolder {
 
   void require_space(size_t bytes_needed) const;
   double cut_back(int64_t step);  // drops records after `step`; returns the seconds of training recorded up to it
-  void open_records();            // after cut_back
+  const std::string& extension() const { return extension_; }  // a sentence, where the run is to become longer; else empty
+  void open_records();                                         // after cut_back
   void record(const StepRecord& record, double elapsed, double step_seconds, double waited);
   void record_validation(int64_t step, double loss, double bpb);
   void log(const std::string& line);  // train.log
@@ -47,7 +52,8 @@ class RunFolder {
   std::filesystem::path path_;
   std::optional<WriterLock> lock_;
   std::ofstream metrics_, timing_, log_;
-  std::string trouble_;
+  std::string trouble_, extension_;
+  std::string recipe_;  // to be written with the records
 };
 
 }  // namespace fairway

@@ -29,6 +29,16 @@ void Teller::settings(const std::string& recipe_hash, uint64_t seed) {
   folder_.log(fmt::format("seed:{}", seed));
 }
 
+void Teller::planned(const std::string& note) {
+  line_.say(note);
+  folder_.log("plan:" + note);
+}
+
+void Teller::extended(const std::string& sentence) {
+  line_.say(sentence);
+  folder_.log("run:" + sentence);
+}
+
 void Teller::keeps_free(double seconds) {
   const std::string text =
       fmt::format("{:.2f} s of the clock are reserved for calibration on training data, as measured", seconds);

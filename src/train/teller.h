@@ -17,6 +17,8 @@ class Teller {
   Teller(const Recipe& recipe, RunFolder& folder, bool quiet) : recipe_(recipe), folder_(folder), line_(quiet) {}
 
   void settings(const std::string& recipe_hash, uint64_t seed);
+  void planned(const std::string& note);
+  void extended(const std::string& sentence);
   void keeps_free(double seconds);  // of the clock, for counted work after training
   void say(const std::string& line) { line_.say(line); }
   // A finished step that took so many seconds; `waited` are those spent on data since the start.

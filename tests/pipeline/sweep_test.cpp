@@ -73,7 +73,7 @@ TEST_F(Sweeps, GoOnAfterAKill) {
   SweepRequest sweep{request(), {"optim.matrix.lr=0.01,0.02,0.03,0.04"}, 2};
   const std::string want = run_sweep(sweep, program_.stages(), quiet_).text;
   const size_t calls = program_.calls.size();
-  for (size_t at = 0; at < calls; ++at) {
+  for (size_t at = 1; at < calls; ++at) {
     fs::remove_all(folder_ / "run");
     FakeProgram program;
     program.loss = best_at_three;
@@ -85,6 +85,14 @@ TEST_F(Sweeps, GoOnAfterAKill) {
     EXPECT_EQ(run_sweep(sweep, program.stages(), quiet_).text, want);
     EXPECT_EQ(program.calls.size(), calls + 1);
   }
+}
+
+TEST_F(Sweeps, AKillBeforeTheFirstTrialBlocksNoFolder) {
+  program_.loss = best_at_three;
+  program_.kill_at = 0;
+  EXPECT_THROW(run_sweep({request(), {"optim.matrix.lr=0.01,0.02"}, 2}, program_.stages(), quiet_), Killed);
+  EXPECT_EQ(run_sweep({request(), {"optim.matrix.lr=0.03,0.04"}, 2}, program_.stages(), quiet_).status, 0);
+  EXPECT_THROW(run_sweep({request(), {"optim.matrix.lr=0.03,0.04"}, 2}, program_.stages(), quiet_), InputError);
 }
 
 TEST_F(Sweeps, ATrialThatBlowsUpIsAResult) {
