@@ -9,6 +9,8 @@
 
 #include "app/analysis_output.h"
 #include "app/command.h"
+#include "app/named_inputs.h"
+#include "app/run_memory.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -89,12 +91,7 @@ class Analyzer {
   const std::string& digest() const { return digest_; }
 
   void open_tokens() {
-    fs::path folder = flags_.data;
-    if (folder.empty() && !source_.folder.empty() && fs::is_directory(source_.folder / "data"))
-      folder = source_.folder / "data";
-    if (folder.empty())
-      throw InputError(
-          "--data: expected a folder with validation shards and tokenizer.model (only svd and quant work without)");
+    const fs::path folder = data_for(source_.file.path.string(), flags_.data);
     const TokenizerClaim claim = tokenizer_claim(source_);
     std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim, flags_.tokenizer);
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
@@ -127,7 +124,10 @@ class Analyzer {
     if (source_.packed)
       throw InputError("analyze quant " + source_.file.path.string() +
                        ": an artifact's weights are rounded already; give the run or the weights it was packed from");
-    const CalibrationRequest request{.source = source_, .from = source_.recipe.quant.calibration, .data = flags_.data};
+    const CalibrationRequest request{
+        .source = source_,
+        .from = source_.recipe.quant.calibration,
+        .data = flags_.data.empty() ? remembered_data(source_.file.path).value_or("") : fs::path(flags_.data)};
     const HessianStore hessians = make_hessians(request, machine_, single_process(), quiet_);
     begun_ = seconds_now();
     return describe(measure_rates(*source_.weights.params, source_.recipe, hessians, *machine_.executor, shown));
@@ -193,6 +193,7 @@ int run_analyze(const CommonFlags& common, AnalyzeFlags flags) {
   if (flags.words.size() == 2) flags.what = flags.words[0];
   const std::vector<std::string> what = parse_what(flags.what);
   parse_bits(flags.bits);
+  require_model(flags.words.back());
   Analyzer analyzer(common, flags, flags.words.back());
   fs::path out = flags.out;
   if (out.empty() && !analyzer.source().folder.empty()) out = analyzer.source().folder / "analysis.json";
@@ -236,7 +237,8 @@ void add_analyze(CLI::App& program) {
       ->required()
       ->expected(1, 3);
   command->add_option("--what", flags->what, "the same choice as a list: svd,heads (default: all)");
-  command->add_option("--data", flags->data, "folder with validation shards and tokenizer.model (default: RUN/data)");
+  command->add_option("--data", flags->data,
+                      "folder with validation shards and tokenizer.model (default: where the run had them)");
   command->add_option("--tokenizer", flags->tokenizer,
                       "SentencePiece model of the shards (default: tokenizer.model in --data)");
   command->add_option("--recipe", flags->recipe, "recipe of a weight file that has no run folder");

@@ -7,7 +7,9 @@
 
 #include "app/isolated.h"
 #include "app/machine_facts.h"
+#include "app/named_inputs.h"
 #include "app/receipt_file.h"
+#include "app/run_memory.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
 #include "audit/probes.h"
@@ -19,7 +21,7 @@
 #include "base/writer_lock.h"
 #include "bundle/code_bytes.h"
 #include "report/counted_calibration.h"
-#include "report/last_record.h"
+#include "report/run_origin.h"
 #include "report/shared_documents.h"
 
 namespace fairway::app {
@@ -38,12 +40,6 @@ struct AuditFlags {
 
 // Contexts in the default slice. Adapters take a pass over a window for every chunk, many times the work of a window.
 constexpr int64_t kSliceWindows = 6, kSliceWindowsOfAdapters = 3;
-
-// Seconds of training by the last step's record, where the artifact lies in its run's folder; −1 where nothing tells.
-double train_seconds_beside(const fs::path& file) {
-  const ordered_json last = last_record_with(file.parent_path() / "timing.jsonl", "train_seconds");
-  return last.is_object() && last["train_seconds"].is_number() ? last["train_seconds"].get<double>() : -1;
-}
 
 double counted_calibration_beside(const fs::path& file) {
   const fs::path packed = file.parent_path() / "pack.json";
@@ -124,7 +120,7 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
   };
   input.budgets = {.artifact_bytes = scoring.source.file.bytes,
                    .code_bytes = static_cast<uint64_t>(code_bytes()),
-                   .train_seconds = train_seconds_beside(scoring.source.file.path),
+                   .train_seconds = trained_seconds(scoring.source.file.path.parent_path()),
                    .calibration_seconds = counted_calibration_beside(scoring.source.file.path)};
   add_score_seconds(input.budgets, receipt, input, scoring);
   const SharedTexts texts = shared_texts(scoring.source.file.path.parent_path(), scoring.text);
@@ -139,10 +135,11 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
 
 int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   if (!flags.verify.empty()) return verify(common, flags);
-  if (flags.score->from.empty() || flags.score->data.empty())
-    throw InputError("audit: give FILE and --data, or --verify RECEIPT");
+  if (flags.score->from.empty()) throw InputError("audit: give FILE, or --verify RECEIPT");
   AuditRequest request = flags.request;
   request.score = *flags.score;
+  require_model(request.score.from);
+  request.score.data = data_for(request.score.from, request.score.data);
   request.controls = !flags.no_controls;
   const pipeline::Outcome outcome = do_audit(request, common);
   print_result(common, outcome.result, outcome.text);

@@ -24,6 +24,21 @@ void require_one_process(const std::string& name) {
                                launch.variable, launch.size, name));
 }
 
+// A number of bytes, or one with a unit.
+CLI::Validator size_in_bytes() {
+  const auto to_bytes = [](std::string& text) {
+    const std::string given = text;
+    try {
+      uint64_t value = 0;
+      CLI::AsSizeValue(true)(text);
+      if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMostBytes) return std::string();
+    } catch (const CLI::ValidationError&) {  // its sentence lists every unit there is
+    }
+    return fmt::format("{}: expected a number of bytes from 1 to {}, or a size such as 500KB or 16MB", given, kMostBytes);
+  };
+  return {to_bytes, "SIZE"};
+}
+
 }  // namespace
 
 CommonFlags in_float(CommonFlags flags) {
@@ -59,20 +74,18 @@ CLI::Validator number_between(double least, double most) {
 }
 
 void add_budget(CLI::App& command, uint64_t& bytes) {
-  const auto to_bytes = [](std::string& text) {
-    const std::string given = text;
-    try {
-      uint64_t value = 0;
-      CLI::AsSizeValue(true)(text);
-      if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= kMostBytes) return std::string();
-    } catch (const CLI::ValidationError&) {  // its sentence lists every unit there is
-    }
-    return fmt::format("{}: expected a number of bytes from 1 to {}, or a size such as 500KB or 16MB", given, kMostBytes);
-  };
   command
       .add_option("--budget", bytes,
                   "largest size of the artifact in bytes, or as 500KB, 16MB (default: 16000000 minus the code)")
-      ->transform(CLI::Validator(to_bytes, "SIZE"));
+      ->transform(size_in_bytes());
+}
+
+void add_memory(CLI::App& command, uint64_t& bytes) {
+  command
+      .add_option(
+          "--memory", bytes,
+          "most memory that training may take, in bytes or as 8GB (default: what is free); the micro-batch is chosen to fit")
+      ->transform(size_in_bytes());
 }
 
 void add_allow_shared(CLI::App& command, bool& allow) {

@@ -27,6 +27,9 @@ CLI::Validator number_between(double least, double most);
 // --budget of an artifact: bytes, or a number with a unit, 16MB or 500KB (of thousands; MiB of 1024s).
 void add_budget(CLI::App& command, uint64_t& bytes);
 
+// --memory of commands that train.
+void add_memory(CLI::App& command, uint64_t& bytes);
+
 // --allow-shared-documents of commands that train.
 void add_allow_shared(CLI::App& command, bool& allow);
 

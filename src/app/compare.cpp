@@ -3,6 +3,7 @@
 
 #include "analysis/compare_documents.h"
 #include "app/command.h"
+#include "app/named_inputs.h"
 #include "base/error.h"
 
 namespace fairway::app {
@@ -35,6 +36,8 @@ int compare_by_documents(const CommonFlags& common, const CompareFlags& flags, c
 }
 
 int run_compare(const CommonFlags& common, const CompareFlags& flags) {
+  for (const std::vector<std::string>* side : {&flags.runs, &flags.against})
+    for (const std::string& name : *side) require_scores(name);
   const SeedScores runs = read_scores(flags.runs), against = read_scores(flags.against);
   if (flags.documents) return compare_by_documents(common, flags, runs, against);
   const Comparison comparison = compare_scores(runs, against, flags.seeds);

@@ -47,8 +47,8 @@ class ArtifactCoder {
     weights_ = std::make_unique<PackedWeights>(model);
     reader.read([&](QuantizedTensor& tensor) { weights_->take(tensor); });
     weights_->finish(model, pool());
-    tokenizer_ = std::make_unique<Tokenizer>(Tokenizer::load(tokenizer_path(flags)));
-    require_tokenizer_of(*tokenizer_, flags, recipe_.model.vocab, {model.tokenizer, flags.from});
+    tokenizer_ = load_tokenizer(flags, model.tokenizer_model);
+    require_tokenizer_of(*tokenizer_, recipe_.model.vocab, {model.tokenizer, flags.from});
     codec_ = {.tokenizer = tokenizer_.get(),
               .artifact = sha256_hex(bytes),
               .open = [this](int64_t tokens) { return open(tokens); },

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
+#include "app/named_inputs.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/progress_line.h"
@@ -115,6 +116,7 @@ void add_inspect(CLI::App& parent) {
   auto options = std::make_shared<data::InspectOptions>();
   CLI::App* command = add_command(parent, "inspect", "check a folder of shards and show its tokens and documents",
                                   [=](const CommonFlags& flags) {
+                                    require_data(*folder, "");
                                     const data::InspectResult r = data::inspect(*folder, *options);
                                     print_result(flags,
                                                  {{"shards", r.shards},

@@ -27,15 +27,6 @@ std::string cpu_model() {
   return "unknown";
 }
 
-// The line of /proc/meminfo in bytes; -1 when there is none.
-double memory_of(const std::string& name) {
-  std::ifstream in("/proc/meminfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) * 1024;
-  }
-  return -1;
-}
-
 std::vector<std::string> find_problems(double memory_free, double disk_free) {
   std::vector<std::string> problems;
   if (std::string_view(cpu::isa_name()) == "generic")
@@ -83,11 +74,19 @@ std::string nccl_text() {
 
 }  // namespace
 
+double meminfo_bytes(const std::string& name) {
+  std::ifstream in("/proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) * 1024;
+  }
+  return -1;
+}
+
 nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
   std::error_code error;
   const double disk_free = static_cast<double>(std::filesystem::space(".", error).available);
   const std::vector<cuda::DeviceInfo>& devices = cuda::devices();
-  const double memory_free = memory_of("MemAvailable");
+  const double memory_free = meminfo_bytes("MemAvailable");
   return {{"version", FAIRWAY_VERSION},
           {"cpu", cpu_model()},
           {"isa", cpu::isa_name()},

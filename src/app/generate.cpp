@@ -4,10 +4,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "app/named_inputs.h"
 #include "app/stages.h"
 #include "app/text_input.h"
 #include "app/writer.h"
-#include "base/error.h"
+#include "base/identity.h"
 #include "base/output.h"
 
 namespace fairway::app {
@@ -48,8 +49,8 @@ int write_once(const CommonFlags& common, const GenerateFlags& flags, const Text
 
 int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model, Machine& machine) {
   const TextModel other({.from = flags.other, .recipe = flags.model.recipe, .tokenizer = flags.model.tokenizer}, machine);
-  if (other.tokenizer().identity() != model.tokenizer().identity())
-    throw InputError(fmt::format("--compare {}: its tokenizer differs from that of {}", flags.other, flags.model.from));
+  require_identity("tokenizer", {other.tokenizer().identity(), flags.other}, {model.tokenizer().identity(), flags.model.from},
+                   "texts of different tokenizers have no tokens in common");
   const auto silent = [](const std::string&) { return true; };
   const Written a = write_text(model, flags, silent), b = write_text(other, flags, silent);
   const Likeness alike = likeness(a.tokens, b.tokens);
@@ -65,6 +66,8 @@ int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextM
 }
 
 int run_generate(const CommonFlags& common, GenerateFlags flags) {
+  require_model(flags.model.from);
+  if (!flags.other.empty()) require_model(flags.other);
   if (flags.prompted && flags.prompt == "-") flags.prompt = read_text_input("-", "--prompt");
   Machine machine(common);
   const TextModel model(flags.model, machine);
@@ -98,7 +101,8 @@ void add_generate(CLI::App& program) {
                                   [flags](const CommonFlags& common) { return run_generate(common, *flags); });
   command->add_option("FILE", flags->model.from, "an artifact, a run folder, or a .safetensors file with --recipe")->required();
   command->add_option("--recipe", flags->model.recipe, "recipe of a weight file that has no run folder");
-  command->add_option("--tokenizer", flags->model.tokenizer, "SentencePiece model (default: beside FILE, or RUN/data)");
+  command->add_option("--tokenizer", flags->model.tokenizer,
+                      "SentencePiece model (default: the artifact's own, beside FILE, or of the run's data)");
   command->add_option("--compare", flags->other, "a second model, from the same prompt and seed, side by side");
   command
       ->add_option("--prompt", flags->prompt,

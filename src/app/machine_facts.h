@@ -10,6 +10,8 @@ namespace fairway::app {
 
 nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds);  // how long to measure the peak
 
+double meminfo_bytes(const std::string& name);  // a line of /proc/meminfo; -1 when there is none
+
 // Which backend of how many ranks did the work, on what: for receipts, and for the launch line of a submission.
 nlohmann::ordered_json launch_facts(const Compute& compute, int ranks);
 

@@ -1,7 +1,9 @@
 // `fairway pack`: averaged weights to one artifact file at or under a byte budget.
 #include <fmt/core.h>
 
+#include "app/named_inputs.h"
 #include "app/quantizing_flags.h"
+#include "app/run_memory.h"
 #include "app/stages.h"
 #include "base/file.h"
 #include "bundle/code_bytes.h"
@@ -42,6 +44,7 @@ ordered_json result_json(const PackRequest& request, const Packed& packed) {
           {"budget", packed.budget},
           {"code_bytes", counted_code()},
           {"submission_bytes", fitted.bytes.size() + counted_code()},
+          {"tokenizer_bytes", packed.tokenizer_bytes},
           {"natural_bytes", fitted.natural_bytes},
           {"as_published", request.as_published},
           {"method", fitted.method},
@@ -73,8 +76,11 @@ std::string result_text(const Packed& packed) {
                             packed.fit_seconds);
 }
 
-int run_pack(CommonFlags common, const PackRequest& request) {
+int run_pack(CommonFlags common, PackRequest request) {
   Communicator& comm = meet_ranks(common);
+  require_model(request.from);
+  if (!request.data.empty()) require_data(request.data);
+  if (request.data.empty()) request.data = remembered_data(request.from).value_or("").string();
   const pipeline::Outcome outcome = do_pack(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
   return outcome.status;
@@ -100,6 +106,7 @@ void add_pack(CLI::App& program) {
   command->add_option("--codec", request->codec, "best (smallest of each stream), rans, brotli or lzma")->capture_default_str();
   command->add_flag("--as-published", request->as_published,
                     "use the recipe's own setting instead of the best model for the budget");
+  command->add_flag("--with-tokenizer", request->with_tokenizer, "the artifact carries its tokenizer, within the budget");
 }
 
 }  // namespace fairway::app

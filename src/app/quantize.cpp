@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "app/named_inputs.h"
 #include "app/quantizing_flags.h"
+#include "app/run_memory.h"
 #include "artifact/artifact.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -45,8 +47,11 @@ void save_quantized(const std::string& out, const WeightSource& source, const st
   save_artifact(out, write_artifact(model));
 }
 
-int run_quantize(CommonFlags common, const QuantizeRequest& request) {
+int run_quantize(CommonFlags common, QuantizeRequest request) {
   Communicator& comm = meet_ranks(common);
+  require_model(request.from);
+  if (!request.data.empty()) require_data(request.data);
+  if (request.data.empty()) request.data = remembered_data(request.from).value_or("").string();
   const double begun = seconds_now();
   std::optional<WriterLock> lock;
   if (!request.out.empty()) {

@@ -16,7 +16,7 @@ void add_quantizing_flags(CLI::App& command, const std::shared_ptr<QuantizeReque
           },
           "self, train or online (default: the recipe's)")
       ->check(CLI::IsMember({"self", "train", "online"}));
-  command.add_option("--data", request->data, "folder of shards for --calibration train (default: RUN/data)");
+  command.add_option("--data", request->data, "folder of shards for --calibration train (default: where the run had them)");
   command.add_option("--tokens", request->tokens, "tokens for --calibration self")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "app/named_inputs.h"
 #include "app/stages.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -40,6 +41,7 @@ int serve_runs(const CommonFlags& common, const ReportFlags& flags, const std::v
 }
 
 int run_report(const CommonFlags& common, const ReportFlags& flags) {
+  for (const std::string& run : flags.runs) require_run(run);
   const std::vector<fs::path> folders(flags.runs.begin(), flags.runs.end());
   if (flags.serve && !flags.out.empty()) throw InputError("--serve writes no file; leave out --out");
   if (flags.serve) {

@@ -1,8 +1,12 @@
 // `fairway run`: a recipe to a report in one folder; over several seeds; or a sweep of settings.
 #include <fmt/core.h>
 
+#include "app/named_inputs.h"
+#include "app/plan_run.h"
+#include "app/run_memory.h"
 #include "app/score_forecast.h"
 #include "app/stages.h"
+#include "artifact/artifact.h"
 #include "audit/audit.h"
 #include "base/error.h"
 #include "base/progress_line.h"
@@ -40,7 +44,7 @@ pipeline::ChainRequest chain_of(const RunFlags& flags) {
 }
 
 // What a later phase would refuse is refused before hours of training; the chain learns the data's tokenizer.
-HeldOut require_data(const Recipe& recipe, pipeline::ChainRequest& chain) {
+HeldOut require_held_out(const Recipe& recipe, pipeline::ChainRequest& chain) {
   std::optional<HeldOut> held_out = open_held_out(chain.data, recipe, nullptr, chain.tokenizer_file);
   if (!held_out)
     throw InputError("--data " + chain.data +
@@ -77,6 +81,8 @@ int run_one(const CommonFlags& common, pipeline::ChainRequest chain, Communicato
 }
 
 int run_pipeline(CommonFlags common, const RunFlags& flags) {
+  require_recipe(flags.chain.recipe);
+  require_data(flags.chain.data);
   pipeline::ChainRequest chain = chain_of(flags);
   if (!flags.seeds.empty() && !flags.sweep.empty()) throw InputError("--seeds and --sweep: give only one of them");
   if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give only one of them");
@@ -85,10 +91,14 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
   if (const Launch launch = find_launch(); launch.kind == Launch::Kind::mpi && !(flags.seeds.empty() && flags.sweep.empty()))
     throw InputError(fmt::format("{} = {}: --seeds and --sweep run in one process only", launch.variable, launch.size));
   const Recipe recipe = load_recipe(chain.recipe, chain.overrides);
-  const HeldOut held_out = require_data(recipe, chain);
+  const HeldOut held_out = require_held_out(recipe, chain);
+  codec_choice(chain.packing.codec);
+  if (!chain.from.empty())
+    fork_of({.recipe = recipe, .data = chain.data, .out = chain.out, .resume = chain.resume, .from = chain.from});
   Communicator& comm = meet_ranks(common);
   if (flags.score_seconds > 0 && !chain.resume && flags.sweep.empty())  // a sweep only trains
     require_score_time(recipe, held_out, flags.score_seconds, common, comm);
+  if (comm.root() && !chain.resume && flags.sweep.empty()) require_budget(recipe, chain.packing, chain.data, common);
   ProgressLine line(common.quiet);
   const pipeline::Say say = [&](const std::string& text) { line.say(text); };
   if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain, comm, say);
@@ -118,7 +128,10 @@ void add_run(CLI::App& program) {
   command->add_option("--steps", flags->steps, "train this many steps")->check(CLI::Range(int64_t{1}, kMost));
   command->add_option("--seed", flags->seed, "seed of weights and data order")->check(CLI::Range(int64_t{0}, int64_t{1} << 53));
   command->add_option("--set", flags->chain.overrides, "key=value, replaces a key of the recipe")->take_all();
-  command->add_flag("--resume", flags->chain.resume, "continue where the folder's ledger ends");
+  command->add_flag("--resume", flags->chain.resume,
+                    "continue where the folder's ledger ends; with more steps or seconds, train on and do the rest again");
+  add_memory(*command, flags->chain.memory);
+  command->add_option("--from", flags->chain.from, "begin with the weights of another run, an artifact or a .safetensors file");
   add_allow_shared(*command, flags->chain.allow_shared);
   command->add_option("--seeds", flags->seeds, "1,2,3: one run for each seed, then their statistics");
   command->add_option("--against", flags->against, "with --seeds: runs or a published system (pr1019) to compare with");
@@ -135,6 +148,8 @@ void add_run(CLI::App& program) {
   command->add_option("--codec", flags->chain.packing.codec, "codec of the artifact: best, rans, brotli or lzma");
   command->add_flag("--as-published", flags->chain.packing.as_published,
                     "pack the recipe's own setting instead of the best model for the budget");
+  command->add_flag("--with-tokenizer", flags->chain.packing.with_tokenizer,
+                    "the artifact carries its tokenizer, within the budget");
   command->add_option("--prompt", flags->prompts, "start of a sample text (repeatable; default: \"The \")");
 }
 

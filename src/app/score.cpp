@@ -2,7 +2,9 @@
 #include <fmt/core.h>
 
 #include "app/machine_facts.h"
+#include "app/named_inputs.h"
 #include "app/receipt_file.h"
+#include "app/run_memory.h"
 #include "app/score_forecast.h"
 #include "app/score_text.h"
 #include "app/scoring_flags.h"
@@ -114,8 +116,8 @@ int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& c
 }
 
 int run_score(CommonFlags common, const ScoreFlags& flags) {
-  if (flags.text.text.empty() && flags.request->data.empty())
-    throw InputError("--data is required, or --text with a text of your own (see fairway --help)");
+  require_model(flags.request->from);
+  if (flags.text.text.empty()) flags.request->data = data_for(flags.request->from, flags.request->data);
   Communicator& comm = meet_ranks(common);
   if (!flags.text.text.empty()) return run_text(common, flags, comm);
   if (flags.ladder) return run_ladder(common, flags, comm);

@@ -111,8 +111,9 @@ int run_score_text(const CommonFlags& common, const ScoreRequest& request, const
   if (!flags.page.empty()) require_place_for_file(flags.page);
   WeightSource source = open_weights(request.from, request.recipe, request.overrides);
   const TextModelFlags model{.from = request.from, .recipe = request.recipe, .tokenizer = flags.tokenizer};
-  const Tokenizer tokenizer = Tokenizer::load(tokenizer_path(model));
-  require_tokenizer_of(tokenizer, model, source.recipe.model.vocab, tokenizer_claim(source));
+  const std::unique_ptr<Tokenizer> loaded = load_tokenizer(model, source.weights.tokenizer_model);
+  const Tokenizer& tokenizer = *loaded;
+  require_tokenizer_of(tokenizer, source.recipe.model.vocab, tokenizer_claim(source));
   ScoredText scored;
   scored.text = read_text_input(flags.text, "--text");
   scored.tokens = tokenize_text(tokenizer, scored.text);

@@ -14,7 +14,8 @@ ScoringMode parse_mode(const std::string& name) {
 void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& request, bool required) {
   command.add_option("FILE", request->from, "a run folder, an artifact, or a .safetensors file with --recipe")
       ->required(required);
-  command.add_option("--data", request->data, "folder with validation shards and tokenizer.model")->required(required);
+  command.add_option("--data", request->data,
+                     "folder with validation shards and tokenizer.model (default: where the run had them)");
   command.add_option("--tokenizer", request->tokenizer,
                      "SentencePiece model of the shards (default: tokenizer.model in --data)");
   command.add_option("--recipe", request->recipe, "recipe of a weight file that has no run folder");

@@ -7,6 +7,7 @@
 
 #include "app/check_sample.h"
 #include "app/command.h"
+#include "app/named_inputs.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -47,8 +48,8 @@ int refuse(const CommonFlags& common, const char* what, const std::vector<std::s
 std::vector<submission::RunFacts> gather(const std::vector<std::string>& names) {
   std::vector<submission::RunFacts> runs;
   for (const std::string& name : names) {
-    if (!fs::is_directory(name)) throw InputError(name + ": not a run folder");
     if (!fs::exists(fs::path(name) / "seeds.json")) {
+      require_run(name);
       runs.push_back(submission::read_run_facts(name));
       continue;
     }

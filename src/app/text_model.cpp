@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 
+#include "app/run_memory.h"
 #include "artifact/artifact.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -14,13 +15,6 @@ namespace fairway::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A run keeps its shards and their tokenizer in data/; an artifact usually lies in its run's folder.
-fs::path tokenizer_beside(const fs::path& from) {
-  const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
-  const fs::path alone = folder / "tokenizer.model";
-  return fs::exists(alone) ? alone : folder / "data" / "tokenizer.model";
-}
 
 // A file in memory of large pages, read by all threads: a third of the time that one thread takes with small ones.
 class StoredFile {
@@ -43,32 +37,30 @@ class StoredFile {
   Memory memory_;
 };
 
-std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& path) { return std::make_unique<Tokenizer>(Tokenizer::load(path)); }
-
 }  // namespace
 
-std::filesystem::path tokenizer_path(const TextModelFlags& flags) {
-  fs::path path = flags.tokenizer.empty() ? tokenizer_beside(flags.from) : fs::path(flags.tokenizer);
-  if (!fs::exists(path)) throw InputError(path.string() + ": no such file; name the tokenizer with --tokenizer");
-  return path;
+std::unique_ptr<Tokenizer> load_tokenizer(const TextModelFlags& flags, const std::string& carried) {
+  if (flags.tokenizer.empty() && !carried.empty())
+    return std::make_unique<Tokenizer>(Tokenizer::from_bytes(carried, flags.from));
+  return std::make_unique<Tokenizer>(Tokenizer::load(tokenizer_for(flags.from, flags.tokenizer)));
 }
 
-void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim) {
-  const fs::path path = tokenizer_path(flags);
+void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const TokenizerClaim& claim) {
   if (tokenizer.vocab() > vocab)
-    throw InputError(fmt::format("{}: {} pieces, but the model has {} tokens", path.string(), tokenizer.vocab(), vocab));
-  require_tokenizer(claim, tokenizer, path);
+    throw InputError(fmt::format("{}: {} pieces, but the model has {} tokens", tokenizer.name(), tokenizer.vocab(), vocab));
+  require_tokenizer(claim, tokenizer, tokenizer.name());
 }
 
 TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(machine.executor.get()) {
-  // Beside the weights: reading it takes a few milliseconds of the time to the first token.
-  std::future<std::unique_ptr<Tokenizer>> tokenizer = std::async(std::launch::async, load_tokenizer, tokenizer_path(flags));
   const bool artifact = fs::is_regular_file(flags.from) && is_artifact(flags.from);
   TokenizerClaim claim{"", flags.from};
+  // Beside the weights: reading it takes a few milliseconds of the time to the first token.
+  std::future<std::unique_ptr<Tokenizer>> tokenizer;
   if (artifact && flags.recipe.empty() && executor_->backend() == Backend::cpu) {
     const StoredFile file(flags.from, machine.queue.pool());
     ArtifactReader reader(file.bytes(), flags.from, {.pool = &machine.queue.pool()});
     const QuantizedModel& model = reader.model();
+    tokenizer = std::async(std::launch::async, load_tokenizer, flags, model.tokenizer_model);
     recipe_ = artifact_recipe(model);
     looped_ = model.looped;
     claim.hash = model.tokenizer;
@@ -79,13 +71,14 @@ TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(
     executor_ = own_.get();
   } else {
     const WeightSource source = open_weights(flags.from, flags.recipe, {});
+    tokenizer = std::async(std::launch::async, load_tokenizer, flags, source.weights.tokenizer_model);
     recipe_ = source.recipe;
     claim = tokenizer_claim(source);
     looped_ = source.weights.looped;
     floats_ = source.weights.params;
   }
   tokenizer_ = tokenizer.get();
-  require_tokenizer_of(*tokenizer_, flags, recipe_.model.vocab, claim);
+  require_tokenizer_of(*tokenizer_, recipe_.model.vocab, claim);
 }
 
 Decoder TextModel::decoder(int64_t length) const {

@@ -14,9 +14,10 @@ struct TextModelFlags {
   std::string from, recipe, tokenizer;
 };
 
-// As --tokenizer says, or beside the model. InputError when it is not there, or is not the one that the model was made with.
-std::filesystem::path tokenizer_path(const TextModelFlags& flags);
-void require_tokenizer_of(const Tokenizer& tokenizer, const TextModelFlags& flags, int64_t vocab, const TokenizerClaim& claim);
+// As --tokenizer says, the one that the artifact carries (`carried`, empty: none), beside the model or of the run's data.
+std::unique_ptr<Tokenizer> load_tokenizer(const TextModelFlags& flags, const std::string& carried);
+// InputError when it is not the one that the model was made with.
+void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const TokenizerClaim& claim);
 
 class TextModel {
  public:

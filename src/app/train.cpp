@@ -2,6 +2,9 @@
 #include <fmt/core.h>
 
 #include "app/machine_facts.h"
+#include "app/named_inputs.h"
+#include "app/plan_run.h"
+#include "app/run_memory.h"
 #include "app/stages.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -15,10 +18,11 @@ namespace {
 const double kProcessStart = seconds_now();
 
 struct TrainFlags {
-  std::string recipe, data, tokenizer, out, comm = "auto", profile;
+  std::string recipe, data, tokenizer, out, from, comm = "auto", profile;
   std::vector<std::string> overrides;
   double seconds = -1;
   int64_t steps = -1, seed = -1;
+  uint64_t memory = 0;
   bool resume = false, allow_shared = false;
 };
 
@@ -59,9 +63,19 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
 }
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
+  require_recipe(flags.recipe);
+  require_data(flags.data);
   Communicator& comm = meet_ranks(common, flags.comm);
-  const TrainRequest request{resolved_recipe(flags), flags.data,    flags.out,     flags.resume,
-                             flags.allow_shared,     flags.profile, kProcessStart, flags.tokenizer};
+  const TrainRequest request{.recipe = resolved_recipe(flags),
+                             .data = flags.data,
+                             .out = flags.out,
+                             .resume = flags.resume,
+                             .allow_shared = flags.allow_shared,
+                             .profile = flags.profile,
+                             .started = kProcessStart,
+                             .tokenizer = flags.tokenizer,
+                             .from = flags.from,
+                             .memory = flags.memory};
   const pipeline::Outcome outcome = do_train(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
   return outcome.status;
@@ -69,8 +83,15 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
 
 }  // namespace
 
-pipeline::Outcome do_train(const TrainRequest& request, const Compute& compute, Communicator& comm) {
-  const TrainSummary summary = train_stage(request, compute, comm);
+pipeline::Outcome do_train(const TrainRequest& asked, const Compute& compute, Communicator& comm) {
+  TrainRequest request = asked;
+  require_time_for_a_step(request.recipe, compute, comm);
+  const TrainingPlan plan = plan_micro_batch(request, compute, comm);
+  request.recipe.train.micro_batch_tokens = plan.micro_batch_tokens;
+  request.note = plan.note;
+  const std::optional<ForkedWeights> fork = fork_of(request);
+  request.origin = origin_text(origin_of(request, fork ? std::optional(fork->fork) : std::nullopt));
+  const TrainSummary summary = train_stage(request, compute, comm, fork ? fork->params.get() : nullptr);
   const int status = summary.interrupted ? pipeline::kInterrupted : 0;
   if (!comm.root()) return {status, {}, {}};
   ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
@@ -98,7 +119,10 @@ void add_train(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--profile", flags->profile,
                       "write a timeline of steps 3 to 7 (Chrome's trace format), and print where a step's time goes");
-  command->add_flag("--resume", flags->resume, "continue from the last checkpoint in --out");
+  command->add_flag("--resume", flags->resume,
+                    "continue from the last checkpoint in --out; with more steps or seconds, go on longer");
+  add_memory(*command, flags->memory);
+  command->add_option("--from", flags->from, "begin with the weights of another run, an artifact or a .safetensors file");
   add_allow_shared(*command, flags->allow_shared);
 }
 

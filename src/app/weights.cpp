@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
-#include "artifact/artifact.h"
+#include "app/named_inputs.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
@@ -36,6 +36,7 @@ std::map<std::string, std::string> metadata_of(const WeightSource& source) {
 
 int export_weights(const CommonFlags& flags, const ExportRequest& request) {
   const std::string& out = request.out;
+  require_model(request.from);
   require_place_for_file(out);
   const WriterLock lock = WriterLock::of_file(out);
   const WeightSource source = open_weights(request.from, request.recipe, {});
@@ -52,7 +53,7 @@ int export_weights(const CommonFlags& flags, const ExportRequest& request) {
 
 // `unpack` is `export` of an artifact and nothing else.
 int unpack(const CommonFlags& flags, const std::string& file, const std::string& out) {
-  if (fs::is_directory(file) || !is_artifact(file)) throw InputError(file + ": not a Fairway artifact (.fwy)");
+  require_artifact(file);
   return export_weights(flags, {.from = file, .recipe = "", .out = out});
 }
 

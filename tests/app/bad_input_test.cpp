@@ -205,7 +205,8 @@ TEST_F(BadInput, OutputFolders) {
   const Path latest = run / "checkpoint" / "latest.safetensors";
   expect_refused({
       {"holds a run", train_smoke(data_, run, two), {"run", "--resume"}},
-      {"another recipe", train_smoke(data_, run, {"--steps", "3", "--resume"}), {"run", "recipe"}},
+      {"another recipe", train_smoke(data_, run, {"--steps", "2", "--set", "optim.clip=0.5", "--resume"}), {"run", "recipe"}},
+      {"fewer steps", train_smoke(data_, run, {"--steps", "1", "--resume"}), {"run", "steps = 2", "steps = 1", "more steps"}},
       {"another seed", train_smoke(data_, run, {"--steps", "2", "--seed", "5", "--resume"}), {"run", "recipe"}},
       {"a file", train_smoke(data_, scratch_ / "plain", two), {"--out", "plain"}},
       {"under a file", train_smoke(data_, scratch_ / "plain" / "run", two), {"--out", "plain"}},
@@ -215,7 +216,8 @@ TEST_F(BadInput, OutputFolders) {
   EXPECT_EQ(contents(run / "recipe.toml"), recipe);
   // Killed before its first checkpoint, a run is still the run of its recipe.
   fs::remove_all(run / "checkpoint");
-  expect_refused({{"another recipe, no checkpoint", train_smoke(data_, run, {"--steps", "3", "--resume"}), {"recipe.toml"}}});
+  const Args other = train_smoke(data_, run, {"--steps", "2", "--set", "optim.clip=0.5", "--resume"});
+  expect_refused({{"another recipe, no checkpoint", other, {"recipe.toml"}}});
   ASSERT_EQ(run_program(train_smoke(data_, run, {"--steps", "2", "--resume"})).status, 0);
   put_file(run / "recipe.toml", "[model]\ndimm = 4\n");
   expect_refused({{"a spoilt recipe", train_smoke(data_, run, {"--steps", "2", "--resume"}), {"recipe.toml"}}});
