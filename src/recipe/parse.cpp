@@ -198,6 +198,7 @@ Recipe parse_layer(std::string_view text, std::string_view source, const Recipe&
 }
 
 std::string extended_by(std::string_view text, std::string_view source) {
+  if (text.find(kExtends) == std::string_view::npos) return "";  // most do not, and need not be parsed twice
   const toml::table table = parse_toml(text, source);
   const toml::node* node = table.get(kExtends);
   if (node == nullptr) return "";

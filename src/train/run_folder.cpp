@@ -88,18 +88,16 @@ void open_append(std::ofstream& out, const fs::path& path) {
   if (!out) throw WorkError(path.string() + ": cannot be written (" + std::strerror(errno) + ")");
 }
 
-// What a command leaves that ended before its first step. A recipe that lies there alone is somebody's own file.
-bool left_behind(const fs::path& folder) {
-  return fs::exists(folder / "shared_documents.json") || fs::exists(folder / "metrics.jsonl");
-}
+// The mark of a command that got as far as to make its folder. A recipe that lies somewhere alone is somebody's own file.
+bool left_behind(const fs::path& folder) { return fs::exists(folder / "shared_documents.json"); }
 
 }  // namespace
 
 bool holds_run(const fs::path& folder) {
-  if (fs::exists(folder / "averaged.safetensors")) return true;
-  if (left_behind(folder))
-    return fs::exists(folder / "metrics.jsonl") ? fs::file_size(folder / "metrics.jsonl") > 0
-                                                : fs::exists(folder / "checkpoint");
+  const fs::path metrics = folder / "metrics.jsonl";
+  const bool recorded = fs::is_regular_file(metrics);
+  if (fs::exists(folder / "averaged.safetensors") || (recorded && fs::file_size(metrics) > 0)) return true;
+  if (left_behind(folder)) return !recorded && fs::exists(folder / "checkpoint");
   return fs::exists(folder / "recipe.toml") || fs::exists(folder / "checkpoint");
 }
 
@@ -110,11 +108,13 @@ RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : 
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
   lock_.emplace(WriterLock::of_folder(path));
   const fs::path recipe_file = path / "recipe.toml";
-  if (!holds_run(path)) {
+  const bool taken = holds_run(path);
+  if (taken && !resume)
+    throw InputError("--out " + path.string() + ": already holds a run; add --resume to continue it, or choose another folder");
+  const bool same = fs::exists(recipe_file) && read_file(recipe_file) == to_toml(recipe);
+  if (!taken && left_behind(path) && !(resume && same)) {
     for (const char* name : {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log", "checkpoint"})
       fs::remove_all(path / name);
-  } else if (!resume) {
-    throw InputError("--out " + path.string() + ": already holds a run; add --resume to continue it, or choose another folder");
   }
   if (fs::exists(recipe_file)) extension_ = require_same_recipe(recipe_file, recipe);
   if (!extension_.empty())

@@ -54,9 +54,12 @@ TEST_F(Analyze, RefusesWhatItCannotDo) {
     EXPECT_THAT(out.err, HasSubstr(sentence));
   };
   refused({"analyze", "head", run_}, "the nearest is heads");
-  refused({"analyze", "heads", run_}, "--data");
+  std::filesystem::create_directories(scratch_ / "alone");
+  const std::string alone = scratch_ / "alone" / "w.safetensors";
+  put_file(alone, contents(run_ + "/averaged.safetensors"));
+  refused({"analyze", "heads", alone, "--recipe", "smoke"}, "--data");
   refused({"analyze", "heads", run_ + "/absent"}, "absent");
-  refused({"analyze", "all", run_, "--data", run_}, "no validation shards");
+  refused({"analyze", "all", run_, "--data", run_}, "expected a folder of shards");
   refused({"analyze", "sensitivity", run_, "--bits", "5,6"}, "the finer one first");
   refused({"analyze", "svd", run_, "--what", "lens"}, "give only one of them");
   const std::string artifact = scratch_ / "a.fwy";

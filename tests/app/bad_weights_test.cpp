@@ -159,14 +159,13 @@ TEST(BadWeights, NamesAndPlacesAreRefused) {
   expect_refused({"score", scratch / "none", "--data", data}, {"none"});
   expect_refused({"score", weights, "--data", data}, {"--recipe"});
   expect_refused({"export", weights, "--recipe", "pr726", "--out", out}, {"averaged.safetensors"});
-  expect_refused({"score", scratch / "hollow", "--data", data}, {"hollow", "recipe.toml"});
+  expect_refused({"score", scratch / "hollow", "--data", data}, {"hollow", "without a run"});
   expect_refused({"score", scratch / "unfinished", "--data", data}, {"unfinished", "averaged.safetensors"});
   expect_refused({"score", run, "--data", scratch / "hollow"}, {"hollow"});
   expect_refused({"score", run, "--data", scratch / "nowhere"}, {"nowhere"});
   expect_refused({"score", run, "--data", data, "--context", "100000"}, {"100000"});
   expect_refused({"score", run, "--data", data, "--tokens", "3"}, {"64"});
   expect_refused({"score", run, "--data", data, "--tokens", "-3"}, {"--tokens", "-3"});
-  expect_refused({"generate", run}, {"tokenizer.model", "--tokenizer"});
   expect_refused({"generate", run, "--tokenizer", garbage}, {"garbage.model"});
   expect_refused({"generate", run, "--tokenizer", scratch / "hollow"}, {"hollow"});
   expect_refused({"generate", run, "--tokenizer", model, "--tokens", "0"}, {"--tokens"});

@@ -51,6 +51,7 @@ TEST_F(NestedJson, IsRefusedByEveryCommandThatReadsIt) {
   expect_refused({"submission", run_, "--out", scratch_ / "sub", "--name", "n", "--author", "a", "--github-id", "g"},
                  run / "score.json");
   expect_refused({"analyze", "svd", run_}, run / "analysis.json");
+  expect_refused({"score", run_}, run / "origin.json");
 }
 
 TEST_F(NestedJson, IsRefusedInFoldersAndText) {

@@ -125,7 +125,7 @@ TEST_F(Pack, RefusesWhatCannotBe) {
       {pack({"--out", file_, "--codec", "zip"}), "zip"},
       {{"score", scratch_ / "cut.fwy", "--data", data_}, "cut.fwy"},
       {{"score", scratch_ / "flipped.fwy", "--data", data_}, "checksum"},
-      {{"unpack", run_ + "/recipe.toml", "--out", file_}, "not a Fairway artifact"},
+      {{"unpack", run_ + "/recipe.toml", "--out", file_}, "is a recipe; expected an artifact"},
       {{"score", file_, "--recipe", "smoke", "--data", data_}, "--recipe"}};
   for (const auto& [args, says] : cases) {
     const Outcome outcome = run_program(args);

@@ -63,6 +63,33 @@ TEST_F(Remembers, WhatIsGoneIsToldWithThePlacesThatWereSearched) {
   works({"score", at("run"), "--data", at("hidden"), "--mode", "plain"});
 }
 
+TEST_F(Remembers, ABrokenMemoryIsASentence) {
+  const std::string good = contents(scratch_ / "run" / "origin.json");
+  for (const std::string& text : {std::string(), std::string("[]"), good.substr(0, good.size() / 2),
+                                  std::string("{\"data\": 3, \"relative\": \"x\"}"), std::string("{\"data\": \"x\"}"),
+                                  std::string(100000, '['), std::string("{\"data\":\"x\",\"relative\":\"y\",\"from\":1}"),
+                                  std::string("{\"data\":\"x\",\"relative\":\"y\",\"from\":{\"path\":\"x\"}}")}) {
+    put_file(scratch_ / "run" / "origin.json", text);
+    const Outcome outcome = run_program({"score", at("run"), "--mode", "plain"});
+    EXPECT_EQ(outcome.status, 2) << text.substr(0, 50) << outcome.text();
+    EXPECT_THAT(outcome.err, HasSubstr("origin.json")) << text.substr(0, 50);
+  }
+}
+
+TEST_F(Remembers, AForksTrainingCountsForBoth) {
+  works({"pack", at("run"), "--as-published"});
+  put_file(scratch_ / "run" / "timing.jsonl",
+           "{\"step\":3,\"train_seconds\":550.0,\"step_ms\":1.0,\"data_wait_seconds\":0.0}\n");
+  ASSERT_EQ(
+      run_program(train_smoke(scratch_ / "shards", scratch_ / "fork", {"--steps", "1", "--from", at("run/model.fwy")})).status,
+      0);
+  put_file(scratch_ / "fork" / "timing.jsonl",
+           "{\"step\":1,\"train_seconds\":60.0,\"step_ms\":1.0,\"data_wait_seconds\":0.0}\n");
+  const Outcome audit = run_program({"audit", at("fork"), "--mode", "plain", "--no-controls", "--probes", "1"});
+  EXPECT_EQ(audit.status, 1) << audit.text();
+  EXPECT_THAT(audit.out, HasSubstr("training 610 of 600 s"));
+}
+
 TEST_F(Remembers, AnArtifactMayCarryItsTokenizer) {
   const json plain = run_json({"pack", at("run"), "--as-published", "--out", at("plain.fwy")});
   const json packed = run_json({"pack", at("run"), "--as-published", "--with-tokenizer", "--out", at("own.fwy")});

@@ -71,6 +71,9 @@ TEST_F(TokenizerIdentity, ARunDoesNotGoOnWithAnother) {
   Args resume = args;
   resume.emplace_back("--resume");
   refused(resume, data_ + "/tokenizer.model", (other / "checkpoint").string());
+  refused(train_smoke(data_, scratch_ / "fork", {"--steps", "1", "--from", run_}), data_ + "/tokenizer.model",
+          run_ + "/averaged.safetensors");
+  EXPECT_FALSE(fs::exists(scratch_ / "fork"));
 }
 
 TEST_F(TokenizerIdentity, AFileThatMeansTheSameIsTheSame) {
