@@ -22,8 +22,8 @@ class LensHead {
     const Var normed = tape.one(RmsNorm{}, {tape.input("stream", stream_)});
     const ParamBank& embedding = input.weights->bank(ParamId::embed_token);
     const Var table = tape.input(embedding.info.name, embedding.value);
-    const auto head =
-        tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap}, {normed, table, tape.input("targets", targets_), {}});
+    const auto head = tape.call(SoftcapCrossEntropy{.cap = input.recipe.model.softcap},
+                                {normed, table, tape.input("targets", targets_), {}, {}});
     nll_ = head.out.nll;
     logits_ = head.saved.logits;
     tape.keep(nll_);

@@ -73,7 +73,8 @@ class PackedExecutor::Compiler {
   void add(const SoftcapCrossEntropy& op, const BoundCall& call) {
     const Forward<SoftcapCrossEntropy> forward = args<SoftcapCrossEntropy>(call);
     const PackedMatrix* table = find(by_name<SoftcapCrossEntropy::InOf>(call.call->in).table);
-    if (table == nullptr || !one_row(forward.in.x) || forward.in.addition) return add<SoftcapCrossEntropy>(op, call);
+    if (table == nullptr || !one_row(forward.in.x) || forward.in.addition || forward.in.expected)
+      return add<SoftcapCrossEntropy>(op, call);
     shared([=](const PhaseShare& share) { packed::head(op, forward, *table, share); });
   }
 

@@ -48,7 +48,8 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   const Var table = c.param(ParamId::embed_token);
   if (inputs.headless) return {.hidden = final_norm, .table = table};
   const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
-                              {final_norm, table, c.targets, c.adapted({}, final_norm, {}, AdapterSite::head)});
+                              {final_norm, table, c.targets, c.adapted({}, final_norm, {}, AdapterSite::head),
+                               inputs.expected ? tape.input("expected", inputs.expected) : Var{}});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);
   tape.keep(head.out.nll);

@@ -34,6 +34,7 @@ struct DecodeInputs {
 struct ModelInputs {
   Tensor tokens;           // i32 (M)
   Tensor targets;          // i32 (M), or (N) with head_rows
+  Tensor expected;         // (M, V) optional: distributions in place of the targets
   Tensor head_rows;        // i32 (N), optional: rows that the head, and what only they need, runs on
   Tensor segment_start;    // i32 (M), only where documents are packed
   Tensor rope;             // (T, R)

@@ -11,6 +11,9 @@ OpPlan SoftcapCrossEntropy::plan(const In& in) const {
   if (in.addition)
     require(in.addition.rows() == rows && in.addition.cols() == vocab, name,
             "addition must be (M, V) but is " + in.addition.spec.shape.text());
+  if (in.expected)
+    require(in.expected.rows() == rows && in.expected.cols() == vocab, name,
+            "expected must be (M, V) but is " + in.expected.spec.shape.text());
   require(cap > 0, name, "cap must be positive");
   return {.out = {like(in.x, {1}), like(in.x, {rows})},
           .saved = {like(in.x, {rows, vocab}), like(in.x, {rows})},

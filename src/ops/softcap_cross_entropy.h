@@ -1,5 +1,7 @@
 // Tied head and loss: ℓ = x·tableᵀ + addition, z = cap·tanh(ℓ/cap), nll = logsumexp(z) − z[target], loss = mean(nll) (spec
 // §4.9, §6.1). dℓ_v = (softmax(z)_v − [v = target])·(1 − (z_v/cap)²)·dloss/M. Only loss carries a gradient, nll does not.
+// With a distribution p expected of each row its p_v stand for [v = target]: nll = logsumexp(z) − Σ p_v·z_v, which is the KL
+// divergence from p and p's entropy.
 #pragma once
 
 #include "ops/op.h"
@@ -18,6 +20,7 @@ struct SoftcapCrossEntropy {
     T table;     // (V, D)
     T targets;   // i32 (M)
     T addition;  // (M, V) optional; its gradient is dℓ
+    T expected;  // (M, V) optional: rows that sum to 1, in place of the targets
   };
   template <class T>
   struct OutOf {
@@ -32,8 +35,11 @@ struct SoftcapCrossEntropy {
   using In = InOf<Tensor>;
   using Out = OutOf<Tensor>;
   using Saved = SavedOf<Tensor>;
-  static constexpr InOf<Arg> kIn{
-      .x = arg::activation, .table = arg::matrix, .targets = arg::index, .addition = arg::activation.optional().unread()};
+  static constexpr InOf<Arg> kIn{.x = arg::activation,
+                                 .table = arg::matrix,
+                                 .targets = arg::index,
+                                 .addition = arg::activation.optional().unread(),
+                                 .expected = arg::statistic.optional().constant()};
   static constexpr OutOf<Arg> kOut{.loss = arg::statistic, .nll = arg::statistic.constant()};
   static constexpr SavedOf<Arg> kSaved{.logits = arg::activation, .lse = arg::statistic};
   OpPlan plan(const In&) const;  // backward workspace: dℓ (M, V)

@@ -87,7 +87,8 @@ class SlotHead final : public WindowHead {
   ModelOutputs score(Tape& tape, Var hidden, Var table, Var shift) {
     const Var rows = tape.one(PickRows{}, {tape.input("scored rows", scored_rows_), hidden});
     const Var addition = tape.one(PickRows{}, {tape.input("groups", groups_), shift});
-    const auto head = tape.call(SoftcapCrossEntropy{.cap = fit_.cap}, {rows, table, tape.input("targets", targets_), addition});
+    const auto head =
+        tape.call(SoftcapCrossEntropy{.cap = fit_.cap}, {rows, table, tape.input("targets", targets_), addition, {}});
     tape.keep(head.out.nll);
     return {.nll = head.out.nll, .logits = head.saved.logits, .lse = head.saved.lse};
   }

@@ -241,7 +241,7 @@ TEST_F(TapeTest, WrongShapesAreRefusedByTheOp) {
               HasSubstr("[attention] "));
   EXPECT_THAT(refusal([&] { tape_.one(NewtonSchulz{}, {x()}); }), HasSubstr("[newton_schulz] "));
   EXPECT_THAT(refusal([&] {
-                tape_.one(SoftcapCrossEntropy{}, {x(), small, token, {}});
+                tape_.one(SoftcapCrossEntropy{}, {x(), small, token, {}, {}});
               }),
               HasSubstr("[softcap_cross_entropy] "));
 }

@@ -212,9 +212,12 @@ std::vector<OpCase<SoftcapCrossEntropy>> cases(const SoftcapCrossEntropy&) {
   for (const Product& p : product_sweep())
     if (p.outputs > 1)  // one token in the vocabulary: the loss is zero
       for (const Slot& addition : {absent(), uniform({p.rows, p.outputs})})
-        list.push_back(
-            {{.cap = 30}, {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), indices(p.rows, p.outputs), addition}});
-  list.push_back({{.cap = 3}, {uniform({7, 16}), uniform({33, 16}, -2, 2), indices(7, 33), absent()}});  // far into the softcap
+        for (const Slot& expected : {absent(), shares(p.rows, p.outputs)})
+          list.push_back(
+              {{.cap = 30},
+               {uniform({p.rows, p.inner}), uniform({p.outputs, p.inner}), indices(p.rows, p.outputs), addition, expected}});
+  list.push_back(
+      {{.cap = 3}, {uniform({7, 16}), uniform({33, 16}, -2, 2), indices(7, 33), absent(), absent()}});  // far into the softcap
   return list;
 }
 

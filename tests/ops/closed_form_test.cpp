@@ -125,6 +125,14 @@ TEST(SoftcapCrossEntropy, CapBoundsTheLoss) {
   EXPECT_THAT(out[0], ElementsAre(DoubleNear(60, 1e-12)));
 }
 
+// Logits 0 and log 3 are shares of 1/4 and 3/4: expecting those costs their entropy, whatever the target.
+TEST(SoftcapCrossEntropy, WhatIsExpectedCostsItsEntropy) {
+  const Guarded x = doubles({1, 1}, {1}), table = doubles({2, 1}, {0, std::log(3.0)}), targets = integers({0}),
+                expected = doubles({1, 2}, {0.25, 0.75});
+  const auto out = call(SoftcapCrossEntropy{.cap = 1e9}, {x.tensor(), table.tensor(), targets.tensor(), {}, expected.tensor()});
+  EXPECT_THAT(out[0], ElementsAre(DoubleNear(std::log(4) - 0.75 * std::log(3), 1e-6)));
+}
+
 TEST(QkNormRope, RotatesByTheSpecsSign) {
   // Position 1, angle θ: (1, 1) → (cosθ + sinθ, cosθ − sinθ); the norm of (1, 1) is already 1 but for eps.
   const double theta = 0.3, c = std::cos(theta), s = std::sin(theta);

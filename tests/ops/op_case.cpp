@@ -46,7 +46,8 @@ std::vector<double> content_of(const Slot& slot, uint64_t seed) {
     const auto at = static_cast<int64_t>(i);
     switch (slot.content) {
       case Content::absent: break;
-      case Content::uniform: values[i] = static_cast<float>(slot.low + (slot.high - slot.low) * random.next()); break;
+      case Content::uniform:
+      case Content::shares: values[i] = static_cast<float>(slot.low + (slot.high - slot.low) * random.next()); break;
       case Content::index: values[i] = std::floor(slot.low + (slot.high - slot.low) * random.next()); break;
       case Content::segments:
         if (static_cast<double>(at) >= slot.low && random.next() * slot.high < 1) start = at;

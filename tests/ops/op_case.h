@@ -9,7 +9,7 @@
 
 namespace fairway::ops_test {
 
-enum class Content : uint8_t { absent, uniform, index, segments, rope, scalars };
+enum class Content : uint8_t { absent, uniform, shares, index, segments, rope, scalars };
 
 struct Slot {  // one input
   Content content = Content::absent;
@@ -22,6 +22,10 @@ struct Slot {  // one input
 
 inline Slot uniform(Shape shape, double low = -1, double high = 1) { return {Content::uniform, shape, low, high}; }
 inline Slot uniform_f64(Shape shape, double low, double high) { return {Content::uniform, shape, low, high, true}; }
+// Of distributions, which have no gradient; they sum to about 1.
+inline Slot shares(int64_t rows, int64_t count) {
+  return {Content::shares, {rows, count}, 0, 2.0 / static_cast<double>(count)};
+}
 inline Slot indices(int64_t rows, int64_t limit, int64_t lowest = 0) {
   return {Content::index, {rows}, static_cast<double>(lowest), static_cast<double>(limit)};
 }

@@ -320,13 +320,19 @@ TEST(CudaBf16Published, Products) {
   check_published<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, uniform({kWidth})}});
   check_published<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, absent()}});
   check_published<SoftcapCrossEntropy>(
-      {{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), absent()}});
+      {{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), absent(), absent()}});
   check_published<SoftcapCrossEntropy>(
-      {{.cap = 30}, {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), uniform({kRows, 1024})}});
+      {{.cap = 30},
+       {rows(), uniform({1024, 512}, -0.2, 0.2), indices(kRows, 1024), uniform({kRows, 1024}), shares(kRows, 1024)}});
   const Slot many = uniform({1100, kWidth}), table = uniform({1024, kWidth}, -0.2, 0.2);
-  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {rows(), table, indices(kRows, 1024), absent()}});
-  check_published<SoftcapCrossEntropy>({{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024), absent()}});
-  check_published<SoftcapCrossEntropy>({{.cap = 5, .logits_wanted = false}, {many, table, indices(1100, 1024), absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 30, .logits_wanted = false}, {rows(), table, indices(kRows, 1024), absent(), absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024), absent(), absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 5, .logits_wanted = false}, {many, table, indices(1100, 1024), absent(), absent()}});
+  check_published<SoftcapCrossEntropy>(
+      {{.cap = 30, .logits_wanted = false}, {many, table, indices(1100, 1024), absent(), shares(1100, 1024)}});
   check_published<Embed>({{}, {indices(1400, 3), uniform({3, 512})}});
   check_published<Embed>({{}, {indices(5000, 1024), uniform({1024, 512})}});
 }

@@ -24,12 +24,15 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
   const LossKernels& loss = kernels().loss;
   float *logits = call.saved.logits.as<float>(), *lse = call.saved.lse.as<float>(), *nll = call.out.nll.as<float>();
   const int32_t* targets = call.in.targets.as<int32_t>();
+  const float* expected = call.in.expected ? call.in.expected.as<float>() : nullptr;
   for_rows(*call.queue, rows, vocab, [&](RowRange range) {
     for (int64_t m = range.begin; m < range.end; ++m) {
       float* z = logits + m * vocab;
       const double log_sum = loss.softcap(z, vocab, static_cast<float>(op.cap));
       lse[m] = static_cast<float>(log_sum);
-      nll[m] = static_cast<float>(log_sum - static_cast<double>(z[targets[m]]));
+      const double mean =
+          expected != nullptr ? loss.expectation(z, expected + m * vocab, vocab) : static_cast<double>(z[targets[m]]);
+      nll[m] = static_cast<float>(log_sum - mean);
     }
   });
   double total = 0;
@@ -45,12 +48,17 @@ void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>
   const LossKernels& loss = kernels().loss;
   const float *z = call.saved.logits.as<float>(), *lse = call.saved.lse.as<float>();
   const int32_t* targets = call.in.targets.as<int32_t>();
+  const float* expected = call.in.expected ? call.in.expected.as<float>() : nullptr;
   float* grad = dlogits.as<float>();
   for_rows(*call.queue, rows, 2 * vocab, [&](RowRange range) {
     for (int64_t m = range.begin; m < range.end; ++m)
-      loss.softcap_grad(
-          z + m * vocab, grad + m * vocab,
-          {.count = vocab, .target = targets[m], .cap = static_cast<float>(op.cap), .lse = lse[m], .factor = factor});
+      loss.softcap_grad(z + m * vocab, grad + m * vocab,
+                        {.count = vocab,
+                         .target = targets[m],
+                         .expected = expected != nullptr ? expected + m * vocab : nullptr,
+                         .cap = static_cast<float>(op.cap),
+                         .lse = lse[m],
+                         .factor = factor});
   });
   if (call.din.addition) pass_gradient(*call.queue, dlogits, call.din.addition);
   if (call.din.x) product(*call.queue, times_weight(dlogits, call.in.table.as<float>(), call.din.x));

@@ -17,12 +17,13 @@ struct Head {
 };
 
 template <class T, int V>
-__global__ void head_forward(Head h, T* logits, const int32_t* targets, Sink<float> lse, Sink<float> nll) {
+__global__ void head_forward(Head h, T* logits, const int32_t* targets, const float* expected, Sink<float> lse,
+                             Sink<float> nll) {
   const Source<T> in{logits};
   const Sink<T> capped{logits, false};
   for (int64_t m = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); m < h.rows; m += int64_t{gridDim.x} * kWarps) {
     const int64_t row = m * h.vocab;
-    const float target = soft_cap<T>(in[row + targets[m]], h.cap);
+    float target = expected != nullptr ? 0.0f : soft_cap<T>(in[row + targets[m]], h.cap);
     float x[V], highest = -INFINITY, total = 0;
     for (int64_t c = lane_id() * V; c < h.vocab; c += 32 * V) {
       in.load(row + c, x);
@@ -37,16 +38,20 @@ __global__ void head_forward(Head h, T* logits, const int32_t* targets, Sink<flo
       for (int k = 0; k < V; ++k) {
         x[k] = soft_cap<T>(x[k], h.cap);
         total += exponential<T>(x[k] - highest);
+        if (expected != nullptr) target += expected[row + c + k] * x[k];
       }
       if constexpr (sizeof(T) == 4) capped.store(row + c, x);
     }
     const float log_total = highest + logf(warp_sum(total));
+    if (expected != nullptr) target = warp_sum(target);
     if (lane_id() == 0) {
       lse.put(m, log_total);
       nll.put(m, log_total - target);
     }
   }
 }
+
+const float* expected_of(const SoftcapCrossEntropy::In& in) { return in.expected ? pointer<float>(in.expected) : nullptr; }
 
 __global__ void mean(int64_t count, const float* x, Sink<float> out) {  // one block
   __shared__ double sums[32];
@@ -61,8 +66,8 @@ __global__ void mean(int64_t count, const float* x, Sink<float> out) {  // one b
 }
 
 template <class T, int V>
-__global__ void logit_gradients(Head h, Source<T> logits, const int32_t* targets, Source<float> lse, Source<float> dloss,
-                                Sink<T> out) {
+__global__ void logit_gradients(Head h, Source<T> logits, const int32_t* targets, const float* expected, Source<float> lse,
+                                Source<float> dloss, Sink<T> out) {
   const float share = dloss[0] / static_cast<float>(h.rows);
   for (int64_t m = static_cast<int64_t>(blockIdx.x) * kWarps + warp_id(); m < h.rows; m += int64_t{gridDim.x} * kWarps) {
     const int64_t row = m * h.vocab, target = targets[m];
@@ -73,7 +78,8 @@ __global__ void logit_gradients(Head h, Source<T> logits, const int32_t* targets
 #pragma unroll
       for (int k = 0; k < V; ++k) {
         const float z = sizeof(T) == 2 ? soft_cap<T>(x[k], h.cap) : x[k], part = z / h.cap;
-        x[k] = (exponential<T>(z - log_total) - (c + k == target ? 1.0f : 0.0f)) * (1 - part * part) * share;
+        const float wanted = expected != nullptr ? expected[row + c + k] : (c + k == target ? 1.0f : 0.0f);
+        x[k] = (exponential<T>(z - log_total) - wanted) * (1 - part * part) * share;
       }
       out.store(row + c, x);
     }
@@ -92,7 +98,8 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
     project_into(scratch, f.in.addition, f.in.x, f.in.table, logits);
     with_type(f.in.x, vectors(f, h.vocab), [&]<class T, int V>() {
       head_forward<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
-          h, pointer<T>(logits), pointer<int32_t>(f.in.targets), sink<float>(f.saved.lse), sink<float>(f.out.nll));
+          h, pointer<T>(logits), pointer<int32_t>(f.in.targets), expected_of(f.in), sink<float>(f.saved.lse),
+          sink<float>(f.out.nll));
     });
     check_launch("softcap_cross_entropy");
   }
@@ -109,8 +116,8 @@ void backward(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>
   if (b.din.addition && !b.din.addition.accumulate) dlogits = b.din.addition;
   with_type(b.in.x, vectors(b, h.vocab), [&]<class T, int V>() {
     logit_gradients<T, V><<<blocks_for(scratch.context(), h.rows, kWarps), kThreads, 0, scratch.stream()>>>(
-        h, source<T>(b.saved.logits), pointer<int32_t>(b.in.targets), source<float>(b.saved.lse), source<float>(b.dout.loss),
-        sink<T>(dlogits));
+        h, source<T>(b.saved.logits), pointer<int32_t>(b.in.targets), expected_of(b.in), source<float>(b.saved.lse),
+        source<float>(b.dout.loss), sink<T>(dlogits));
   });
   check_launch("softcap_cross_entropy'");
   pass_through(scratch, dlogits, b.din.addition);

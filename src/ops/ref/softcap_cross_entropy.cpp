@@ -17,13 +17,14 @@ int64_t target_of(const SoftcapCrossEntropy::In& in, int64_t m) {
 
 template <class T>
 void logit_gradients(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossEntropy>& b, T* dlogits) {
-  const Values<T> z(b.saved.logits), lse(b.saved.lse), dloss(b.dout.loss);
+  const Values<T> z(b.saved.logits), lse(b.saved.lse), dloss(b.dout.loss), expected(b.in.expected);
   const int64_t rows = b.in.x.rows(), vocab = b.in.table.dim(0);
   const double share = dloss[0] / static_cast<double>(rows);
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t v = 0; v < vocab; ++v) {
       const double value = z[m * vocab + v], capped = value / op.cap;
-      const double error = std::exp(value - lse[m]) - (v == target_of(b.in, m) ? 1 : 0);
+      const double wanted = b.in.expected ? expected[m * vocab + v] : (v == target_of(b.in, m) ? 1 : 0);
+      const double error = std::exp(value - lse[m]) - wanted;
       dlogits[m * vocab + v] = static_cast<T>(error * (1 - capped * capped) * share);
     }
 }
@@ -32,7 +33,7 @@ void logit_gradients(const SoftcapCrossEntropy& op, const Backward<SoftcapCrossE
 
 void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& f) {
   with_dtype(f.in.x, [&]<class T>() {
-    const Values<T> x(f.in.x), table(f.in.table), addition(f.in.addition), z(f.saved.logits);
+    const Values<T> x(f.in.x), table(f.in.table), addition(f.in.addition), z(f.saved.logits), expected(f.in.expected);
     const Target<T> logits(f.saved.logits), lse(f.saved.lse), loss(f.out.loss), nll(f.out.nll);
     const int64_t rows = f.in.x.rows(), width = f.in.x.cols(), vocab = f.in.table.dim(0);
     double total = 0;
@@ -45,7 +46,9 @@ void forward(const SoftcapCrossEntropy& op, const Forward<SoftcapCrossEntropy>& 
         highest = std::max(highest, z[m * vocab + v]);
       }
       const double log_total = highest + std::log(sum(vocab, [&](int64_t v) { return std::exp(z[m * vocab + v] - highest); }));
-      const double nats = log_total - z[m * vocab + target_of(f.in, m)];
+      const double mean = f.in.expected ? sum(vocab, [&](int64_t v) { return expected[m * vocab + v] * z[m * vocab + v]; })
+                                        : z[m * vocab + target_of(f.in, m)];
+      const double nats = log_total - mean;
       lse.put(m, log_total);
       nll.put(m, nats);
       total += nats;

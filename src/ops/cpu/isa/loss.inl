@@ -32,13 +32,27 @@ double softcap_row(float* row, int64_t count, float cap) {
   return __builtin_log(total) + static_cast<double>(shift);
 }
 
-// dℓ = (exp(z − lse) − [target])·(1 − (z/cap)²)·factor.
+// Σ p·z.
+double expectation_of_row(const float* row, const float* shares, int64_t count) {
+  double total = 0;
+  for (int64_t c = 0; c < count; c += kLanes) {
+    const vec part = load_first(row + c, count - c) * load_first(shares + c, count - c);
+    float sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += part[lane];
+    total += static_cast<double>(sum);
+  }
+  return total;
+}
+
+// dℓ = (exp(z − lse) − [target] or p)·(1 − (z/cap)²)·factor.
 void softcap_row_grad(const float* row, float* grad, const SoftcapRow& at) {
   const float inverse = 1.0f / at.cap;
   for (int64_t c = 0; c < at.count; c += kLanes) {
     const vec z = load_first(row + c, at.count - c), t = inverse * z;
-    store_first(grad + c, vexp(z - at.lse) * ((1.0f - t * t) * at.factor), at.count - c);
+    const vec wanted = at.expected != nullptr ? load_first(at.expected + c, at.count - c) : vec{};
+    store_first(grad + c, (vexp(z - at.lse) - wanted) * ((1.0f - t * t) * at.factor), at.count - c);
   }
+  if (at.expected != nullptr) return;
   const float t = inverse * row[at.target];
   grad[at.target] -= (1.0f - t * t) * at.factor;
 }

@@ -35,8 +35,9 @@ struct MomentumFactors {
 };
 
 struct SoftcapRow {
-  int64_t count;   // V
-  int64_t target;  // [0, V)
+  int64_t count;          // V
+  int64_t target;         // [0, V)
+  const float* expected;  // (V) in its place; null: none
   float cap, lse, factor;
 };
 
@@ -59,6 +60,7 @@ struct UpdateKernels {
 
 struct LossKernels {
   double (*softcap)(float* row, int64_t count, float cap) = nullptr;
+  double (*expectation)(const float* row, const float* shares, int64_t count) = nullptr;
   void (*softcap_grad)(const float* row, float* grad, const SoftcapRow&) = nullptr;
 };
 
