@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "quant/shared_tensors.h"
 
@@ -24,12 +23,6 @@ constexpr std::array<double, 12> kMeasured{-5, -4, -3, -2, -1.5, -1, -0.5, 0, 0.
 struct Interpolated {
   double bits, log_error;
 };
-
-// Bits that one takes more than the other for the same error: half a weight's logarithm of the error is a bit.
-template <class Option, class Other>
-double bits_beyond(const Option& a, const Other& b, int64_t weights) {
-  return a.bits - b.bits + 0.5 * static_cast<double>(weights) * (a.log_error - b.log_error) / std::numbers::ln2;
-}
 
 // Bits and the logarithm of the error are linear between measured steps.
 template <class Options>
@@ -57,7 +50,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
       moments_(moments),
-      factors_(runner_, hessians, recipe_.quant, FactorCache::Steps::by_column) {
+      factors_(runner_, hessians, recipe_.quant, FactorCache::Steps::by_column, &moments_) {
   std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
   damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments_);
   std::vector<size_t> kept;
@@ -76,8 +69,11 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     entry.largest = largest_magnitude(divided.view().all());
     samples.emplace_back(entries_.size() - 1, plan);
   }
+  allow_trellis(true);
   quantize(kept);
-  measure(samples);
+  for (const double doublings : kMeasured)
+    for (const bool trellis : {false, true})
+      if (!trellis || recipe_.quant.trellis) measure(samples, {static_cast<int>(doublings * kSteps), trellis});
 }
 
 // Rows are rounded without the others, or with those of their band, so that some of them say what all would take and lose.
@@ -100,34 +96,12 @@ BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), pl
   errors = all / here;
 }
 
-// A trellis that gains does so at all coarser steps: what keeps it from gaining is the end of its grid. So rounding is measured
-// until it has lost twice.
-void BitAllocator::measure(std::span<const Sample> samples) {
-  std::vector<const Sample*> all;
-  for (const Sample& sample : samples) all.push_back(&sample);
-  std::vector<const Sample*> rounded = all;
-  for (const double doublings : kMeasured) {
-    const int step = static_cast<int>(doublings * kSteps);
-    measure(rounded, {step, false});
-    if (!recipe_.quant.trellis) continue;
-    measure(all, {step, true});
-    std::erase_if(rounded, [&](const Sample* sample) {
-      const Entry& entry = entries_[sample->entry];
-      const auto gains = [&](size_t at) {
-        return bits_beyond(entry.rounded[at], entry.by_trellis[at], entry.plan.weight.count()) > 0;
-      };
-      const size_t last = entry.rounded.size() - 1;
-      return last > 0 && gains(last) && gains(last - 1);
-    });
-  }
-}
-
-void BitAllocator::measure(std::span<const Sample* const> samples, Knob knob) {
+void BitAllocator::measure(std::span<const Sample> samples, Knob knob) {
   std::vector<TensorJob> jobs;
-  for (const Sample* sample : samples) jobs.push_back({&sample->plan, setting(entries_[sample->entry], knob)});
+  for (const Sample& sample : samples) jobs.push_back({&sample.plan, setting(entries_[sample.entry], knob)});
   const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
   for (size_t n = 0; n < samples.size(); ++n) {
-    const Sample& sample = *samples[n];
+    const Sample& sample = samples[n];
     Entry& entry = entries_[sample.entry];
     const double error = sample.errors * damage_.relative_error(sample.entry, parts[n].report);
     (knob.trellis ? entry.by_trellis : entry.rounded)
@@ -155,23 +129,16 @@ BitAllocator::Predicted BitAllocator::predicted(const Entry& entry, Knob knob) {
 }
 
 template <class Visit>
-void BitAllocator::each_knob(const Entry& entry, Visit&& visit) {
-  for (const bool trellis : {false, true}) {
-    const std::vector<Option>& options = trellis ? entry.by_trellis : entry.rounded;
-    for (int step = kFinest; !options.empty() && step <= options.back().step; ++step)
+void BitAllocator::each_knob(const Entry& entry, Visit&& visit) const {
+  for (const bool trellis : {false, true})
+    for (int step = kFinest; (!trellis || trellis_) && step <= kCoarsest; ++step)
       visit(Knob{step, trellis}, predicted(entry, {step, trellis}));
-  }
 }
 
 double BitAllocator::predicted_bits(int step) const {
   double total = 0;
   for (const Entry& entry : entries_) {
-    if (entry.fixed())
-      total += estimated_bits(entry.part.tensor);
-    else if (step > entry.rounded.back().step)
-      total += predicted(entry, {step, true}).bits;
-    else
-      total += predicted(entry, {step, false}).bits;
+    total += entry.fixed() ? estimated_bits(entry.part.tensor) : predicted(entry, {step, false}).bits;
   }
   return total;
 }
@@ -262,7 +229,7 @@ QuantizedModel BitAllocator::at(double target_bits, QuantReport& report) {
     last = std::move(knobs);
   }
   if (best.empty()) {
-    best.assign(entries_.size(), {kCoarsest, recipe_.quant.trellis});
+    best.assign(entries_.size(), {kCoarsest, trellis_});
   }
   realize(best);
   QuantizedModel model{

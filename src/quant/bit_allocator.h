@@ -19,6 +19,9 @@ class BitAllocator {
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
   double most_bits() const { return predicted_bits(kFinest); }
 
+  // Whether tensors may lie on a trellis, where the recipe allows it: yes until this says no.
+  void allow_trellis(bool allowed) { trellis_ = allowed && recipe_.quant.trellis; }
+
   // The best model whose estimated_bits() are at most `target_bits`, close to them when they lie between least_bits() and
   // most_bits(); the coarsest model when they cannot be met. May be called again with other targets: what does not change is
   // kept.
@@ -43,10 +46,9 @@ class BitAllocator {
   };
   struct Entry {
     TensorPlan plan;
-    double typical = 0;  // magnitude of a weight
-    double largest = 0;  // weight, in units of the step
-    // Rounded, up to steps at which a trellis gains, and through a trellis at all; empty: fixed.
-    std::vector<Option> rounded, by_trellis;
+    double typical = 0;                       // magnitude of a weight
+    double largest = 0;                       // weight, in units of the step
+    std::vector<Option> rounded, by_trellis;  // empty: fixed; not allowed
     Knob chosen{kNone};
     QuantizedPart part;  // at `chosen`
     bool fixed() const { return rounded.empty(); }
@@ -70,15 +72,14 @@ class BitAllocator {
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
-  void measure(std::span<const Sample> samples);  // the options of their entries
-  void measure(std::span<const Sample* const> samples, Knob knob);
-  void quantize(const std::vector<size_t>& which);  // at what is chosen
+  void measure(std::span<const Sample> samples, Knob knob);  // an option of their entries
+  void quantize(const std::vector<size_t>& which);           // at what is chosen
   GridSetting setting(const Entry& entry, Knob knob) const;
   static Predicted predicted(const Entry& entry, Knob knob);
   template <class Visit>
-  static void each_knob(const Entry& entry, Visit&& visit);  // visit(knob, predicted)
-  double predicted_bits(int step) const;  // of all tensors, every one at this step, whichever way takes fewer
-  Choice at_price(double price) const;    // each tensor where it minimises damage + price·bits
+  void each_knob(const Entry& entry, Visit&& visit) const;  // visit(knob, predicted)
+  double predicted_bits(int step) const;                    // of all tensors, rounded, every one at this step
+  Choice at_price(double price) const;                      // each tensor where it minimises damage + price·bits
   std::vector<Knob> choose(double target_bits) const;
   void spend(double free_bits, const std::vector<Knob>& finest, std::vector<Knob>& knobs) const;  // tensor by tensor
   double realize(const std::vector<Knob>& knobs);                                                 // returns the estimated bits
@@ -91,6 +92,7 @@ class BitAllocator {
   FactorCache factors_;
   DamageModel damage_;
   std::vector<Entry> entries_;
+  bool trellis_ = false;
 };
 
 }  // namespace fairway

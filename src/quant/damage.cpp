@@ -12,9 +12,10 @@ DamageModel::DamageModel(const std::vector<TensorPlan>& plans, const QuantRecipe
     const MatrixView w = plan.weight;
     Tensor& tensor = tensors_.emplace_back(Tensor{.count = static_cast<double>(w.count())});
     const Hessian* hessian = factors.hessian(plan);
-    if (hessian != nullptr)
+    if (hessian != nullptr) {
       tensor.signal = hessian_loss(runner, w, *hessian);
-    else
+      tensor.mean_input = hessian->trace() / static_cast<double>(w.cols);
+    } else
       for (int64_t i = 0; i < w.count(); ++i) tensor.signal += static_cast<double>(w.data[i]) * static_cast<double>(w.data[i]);
     tensor.weight = sensitivity(plan.role, quant.sensitivity) * tensor.count;
     const auto moment = moments.find(plan.name());
@@ -28,7 +29,7 @@ DamageModel::DamageModel(const std::vector<TensorPlan>& plans, const QuantRecipe
 double DamageModel::relative_error(size_t index, const TensorReport& report) const {
   const Tensor& tensor = tensors_[index];
   if (!(tensor.signal > 0)) return 0;
-  return report.counted / tensor.signal;
+  return (report.weighted ? 1 : tensor.mean_input) * report.counted / tensor.signal;
 }
 
 double DamageModel::of(const QuantReport& report) const {

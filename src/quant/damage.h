@@ -20,8 +20,9 @@ class DamageModel {
 
  private:
   struct Tensor {
-    double weight = 0;  // damage of a relative error of one
-    double signal = 0;  // tr(W·H·Wᵀ), of W·Wᵀ without a Hessian
+    double weight = 0;      // damage of a relative error of one
+    double signal = 0;      // tr(W·H·Wᵀ), of W·Wᵀ without a Hessian
+    double mean_input = 1;  // squared: what a square counts that was made without the Hessian
     double count = 0;
   };
   std::vector<Tensor> tensors_;  // in the order of the plans

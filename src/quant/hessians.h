@@ -19,6 +19,7 @@ struct Hessian {
 
   double at(int64_t row, int64_t column) const { return values[static_cast<size_t>(row * side + column)]; }
   double trace() const;
+  bool operator==(const Hessian&) const = default;
 };
 
 // The observe point whose vectors are multiplied by this weight; empty when there is none (tables that are only looked up).

@@ -37,13 +37,16 @@ struct QuantReport {
 class FactorCache {
  public:
   enum class Steps : uint8_t { alike, by_column };  // the latter in layers' matrices
-  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps = Steps::alike);
+  // moments: of tables and projections, whose rows' gradients then stand for inputs.
+  FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps = Steps::alike,
+              const TensorMoments* moments = nullptr);
   const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
   const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
 
  private:
   OpRunner* runner_;
   const HessianStore* hessians_;
+  const TensorMoments* moments_;
   Damping damping_;
   Steps steps_;
   std::map<std::string, GptqFactor> factors_;

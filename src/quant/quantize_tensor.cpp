@@ -61,10 +61,12 @@ QuantizedPart in_halves(const TensorPlan& plan) {
   return part;
 }
 
-// Whether GPTQ applies: to the layers' matrices, and to the token embedding where the scale rule is not the percentile one.
-bool wants_gptq(const TensorPlan& plan, const QuantRecipe& quant) {
+// Whether GPTQ applies: to the layers' matrices, to the token embedding where the scale rule is not the percentile one, and to
+// tables whose gradients were measured.
+bool wants_gptq(const TensorPlan& plan, const QuantRecipe& quant, const Hessian* hessian) {
   return quant.rule == QuantRule::gptq &&
-         (plan.matrix() || (plan.role == QuantRole::token && quant.scale != ScaleRule::percentile));
+         (plan.matrix() || (plan.role == QuantRole::token && quant.scale != ScaleRule::percentile) ||
+          (plan.role == QuantRole::table && plan.point.empty() && hessian != nullptr));
 }
 
 struct Attempt {
@@ -128,21 +130,23 @@ void take_best(const TensorPlan& plan, const Attempt& how, std::vector<Candidate
 
 }  // namespace
 
-FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps)
-    : runner_(&runner), hessians_(hessians), damping_{quant.damping, quant.extra_damping}, steps_(steps) {}
+FactorCache::FactorCache(OpRunner& runner, const HessianStore* hessians, const QuantRecipe& quant, Steps steps,
+                         const TensorMoments* moments)
+    : runner_(&runner), hessians_(hessians), moments_(moments), damping_{quant.damping, quant.extra_damping}, steps_(steps) {}
 
 const Hessian* FactorCache::hessian(const TensorPlan& plan) const {
-  if (hessians_ == nullptr || plan.point.empty()) return nullptr;
-  const Hessian* found = hessians_->find(plan.point);
+  const Hessian* found = hessians_ != nullptr && !plan.point.empty() ? hessians_->find(plan.point) : nullptr;
+  if (moments_ != nullptr && plan.point.empty())
+    if (const auto moment = moments_->find(plan.name()); moment != moments_->end()) found = &moment->second.columns;
   return found != nullptr && found->side == plan.weight.cols ? found : nullptr;
 }
 
 const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   const Hessian* source = hessian(plan);
   if (source == nullptr) return nullptr;
-  const auto [at, fresh] = factors_.try_emplace(plan.point);
+  const auto [at, fresh] = factors_.try_emplace(plan.point.empty() ? plan.name() : plan.point);
   if (fresh) at->second = factorize(*runner_, *source, damping_);
-  if (fresh && steps_ == Steps::by_column && plan.matrix()) take_column_steps(at->second);
+  if (fresh && steps_ == Steps::by_column && (plan.matrix() || plan.point.empty())) take_column_steps(at->second);
   return &at->second;
 }
 
@@ -160,7 +164,7 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
   part.tensor.bits = report.bits = setting.bits;
   part.tensor.trellis = setting.trellis;
   Attempt how{.runner = runner, .hessian = factors.hessian(plan), .trellis = setting.trellis};
-  if (wants_gptq(plan, quant)) {
+  if (wants_gptq(plan, quant, how.hessian)) {
     how.factor = factors.factor(plan);
     if (how.factor == nullptr) report.fallback = "it has no Hessian";
     if (how.factor != nullptr && !how.factor->usable()) {

@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "quant/hessians.h"
+
 namespace fairway {
 
 struct TensorMoment {
   double all = 0;
   std::vector<float> rows;  // r: of each row beside their mean, which is 1; empty: all alike
+  // Of tables and their projections, whose inputs nobody observes: second moments of their rows' gradients, which stand for H.
+  // Empty elsewhere.
+  Hessian columns;
   bool operator==(const TensorMoment&) const = default;
 };
 using TensorMoments = std::map<std::string, TensorMoment, std::less<>>;  // by TensorPlan::name(); empty: not measured

@@ -57,6 +57,13 @@ TEST_F(Moments, AreAVariance) {
   for (const int32_t token : seen) most = std::max(most, tokens[static_cast<size_t>(token)]);
   EXPECT_EQ(most, *std::max_element(tokens.begin(), tokens.end())) << "the loss depends most on a token that occurs";
 
+  const Hessian& columns = once.at("bigram.table").columns;
+  ASSERT_GT(columns.side, 0) << "a table has no inputs";
+  EXPECT_GT(columns.trace(), 0);
+  EXPECT_EQ(columns.at(0, 1), columns.at(1, 0));
+  EXPECT_LE(same.at("bigram.table").columns.side == 0 ? 0 : same.at("bigram.table").columns.trace(), 1e-5 * columns.trace());
+  EXPECT_EQ(once.at("bank.up[0]").columns.side, 0) << "a matrix with inputs";
+
   for (const char* name : {"bank.up[0]", "bank.down[1]", "bank.qo[0]", "embed.token"}) EXPECT_GT(once.at(name).all, 0) << name;
 }
 

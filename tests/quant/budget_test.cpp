@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "base/half.h"
 #include "quant/bit_allocator.h"
@@ -163,6 +164,39 @@ TEST(BitAllocator, GivesRowsStepsByWhatTheyCount) {
     EXPECT_GT(report.tensors[i].counted, 0);
     EXPECT_LT(report.tensors[i].counted, report.tensors[i].loss) << "errors lie where they count less";
   }
+}
+
+// Of a table the moments of its rows' gradients say which errors cancel: at equal bits GPTQ loses less by them than rounding.
+TEST(BitAllocator, SpreadsErrorsOfTablesByTheirGradients) {
+  SmallModel small;
+  small.recipe.quant.trellis = false;
+  TensorMoments moments;
+  std::optional<TensorPlan> table;
+  for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) {
+    moments[plan.name()] = {.all = 1};
+    if (plan.role == QuantRole::table && plan.point.empty() && plan.weight.rows >= 64) table = plan;
+  }
+  ASSERT_TRUE(table);
+  const Hessian gradients = factor_model(table->weight.cols, 4, 40, 77);
+  const auto loss_at_bits = [&](bool known) {
+    moments[table->name()].columns = known ? gradients : Hessian{};
+    BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
+    QuantReport report;
+    const QuantizedModel model = allocator.at(0.4 * allocator.least_bits() + 0.6 * allocator.most_bits(), report);
+    for (size_t i = 0; i < model.tensors.size(); ++i) {
+      if (report.tensors[i].name != table->name()) continue;
+      EXPECT_EQ(report.tensors[i].gptq, known);
+      EXPECT_EQ(model.tensors[i].columns.empty(), !known);
+      TensorReport measured;
+      OpRunner runner(small.queue);
+      measure(*table, model.tensors[i], runner, &gradients, measured);
+      return measured.loss * std::exp2(2 * report.tensors[i].entropy);
+    }
+    return 0.0;
+  };
+  const double spread = loss_at_bits(true), rounded = loss_at_bits(false);
+  EXPECT_GT(spread, 0);
+  EXPECT_LT(spread, 0.7 * rounded);
 }
 
 // A tensor that the loss does not depend on costs nothing, however it is stored; its sensitivity is in another unit.
