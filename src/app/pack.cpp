@@ -52,6 +52,7 @@ ordered_json result_json(const PackRequest& request, const Packed& packed) {
           {"entropy_bits_per_weight", fitted.ledger.entropy_per_weight()},
           {"pruned", fitted.pruned},
           {"damage_estimate", fitted.damage},
+          {"divergence", fitted.divergence > 0 ? ordered_json(fitted.divergence) : ordered_json()},
           {"seconds", {{"calibrate", packed.calibration_seconds}, {"quantize and pack", packed.fit_seconds}}},
           {"tensors", tensors_json(fitted.report)},
           {"ledger", ledger_json(fitted.ledger)},
@@ -68,7 +69,8 @@ std::string result_text(const Packed& packed) {
                       packed.path, fitted.bytes.size(), packed.budget,
                       100.0 * static_cast<double>(fitted.bytes.size()) / static_cast<double>(packed.budget),
                       ledger.bits_per_weight(), ledger.entropy_per_weight());
-  text += fmt::format("quantizing is expected to cost {:.4f} nats per token\n", fitted.damage);
+  text += fmt::format("quantizing is expected to cost {:.4f} nats per token", fitted.damage);
+  text += fitted.divergence > 0 ? fmt::format("; measured on own text {:.4f}\n", fitted.divergence) : "\n";
   const uint64_t both = fitted.bytes.size() + counted_code();
   text += fmt::format("code: {} bytes compressed; together {}, {} the challenge's {}\n", counted_code(), both,
                       both <= kChallengeBytes ? "within" : "OVER", kChallengeBytes);

@@ -96,6 +96,9 @@ class QuantizeTable {
     }
     return found->second;
   }
+  CalibrationRequest request(const Setting& row) const {
+    return {trained_, row.calibration.value_or(Calibration::self), options_.train_data, options_.calibration_tokens};
+  }
   void measure_row(const Setting& row) {
     Recipe recipe = scoring_.source.recipe;
     recipe.quant = {};
@@ -105,15 +108,17 @@ class QuantizeTable {
     const double begun = seconds_now();
     // The allocator gets a byte less than the uniform setting took, so that the latter does not fit.
     const uint64_t budget = row.size_of.empty() ? uint64_t{1} << 40 : bytes_.at(row.size_of) - 1;
-    const Fitted fitted = fit_model({.weights = *trained_.weights.params,
-                                     .recipe = recipe,
-                                     .hessians = hessians(row.calibration),
-                                     .site = *machine_.executor,
-                                     .looped = trained_.weights.looped,
-                                     .tokenizer = {},
-                                     .budget = budget,
-                                     .as_published = row.size_of.empty(),
-                                     .moments = allocator_moments(row)});
+    const Fitted fitted =
+        fit_model({.weights = *trained_.weights.params,
+                   .recipe = recipe,
+                   .hessians = hessians(row.calibration),
+                   .site = *machine_.executor,
+                   .looped = trained_.weights.looped,
+                   .tokenizer = {},
+                   .budget = budget,
+                   .as_published = row.size_of.empty(),
+                   .moments = allocator_moments(row),
+                   .divergence = [&] { return make_divergence(request(row), machine_, single_process(), quiet_); }});
     const double seconds = seconds_now() - begun;
     bytes_[row.name] = fitted.bytes.size();
     scoring_.source.weights = dequantized(read_artifact(fitted.bytes, row.name), recipe);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "pack/tune_halves.h"
 #include "quant/bit_allocator.h"
 #include "quant/prune.h"
 
@@ -14,10 +15,11 @@ namespace {
 
 constexpr double kCloseEnough = 0.9985;  // share of the budget at which the search ends
 constexpr int kAttempts = 10;
+constexpr uint64_t kRoomForTuning = 2000;  // part of the budget: halves that have moved may take a little more
 
 class Fitter {
  public:
-  explicit Fitter(const FitRequest& request) : request_(request) {}
+  explicit Fitter(const FitRequest& request) : request_(request), budget_(request.budget) {}
   Fitted run();
 
  private:
@@ -25,17 +27,20 @@ class Fitter {
     if (request_.say) request_.say(line);
   }
   TensorMoments moments() const { return request_.moments ? request_.moments() : TensorMoments{}; }
-  bool fits(const Fitted& made) const { return made.bytes.size() <= request_.budget; }
+  bool fits(const Fitted& made) const { return made.bytes.size() <= budget_; }
   bool full(const Fitted& made) const {
-    return fits(made) && static_cast<double>(made.bytes.size()) >= kCloseEnough * static_cast<double>(request_.budget);
+    return fits(made) && static_cast<double>(made.bytes.size()) >= kCloseEnough * static_cast<double>(budget_);
   }
   Fitted written(QuantizedModel model, const char* method) const;
   Fitted published(Fitted natural) const;
   Fitted pruned(const Fitted& natural) const;
-  Fitted best(Fitted natural) const;
+  Fitted best(Fitted natural);
+  std::vector<Fitted> candidates(Fitted natural);
+  void tune(Fitted& best, Divergence& divergence) const;
   void allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const;
 
   const FitRequest& request_;
+  uint64_t budget_;  // without what tuning may add
 };
 
 Fitted Fitter::written(QuantizedModel model, const char* method) const {
@@ -100,7 +105,7 @@ Fitted Fitter::published(Fitted natural) const {
 // The allocator promises an estimate; the coder decides. Each attempt moves the target by what the last file missed or
 // overshot.
 void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const {
-  const auto budget = static_cast<double>(request_.budget) * 8;
+  const auto budget = static_cast<double>(budget_) * 8;
   double below = 0, above = allocator.most_bits(), target = std::min(budget, above);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     QuantReport report;
@@ -116,26 +121,63 @@ void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>
   }
 }
 
-Fitted Fitter::best(Fitted natural) const {
+// Of each way to make a model that fits, the one with the least expected damage.
+std::vector<Fitted> Fitter::candidates(Fitted natural) {
   BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments());
-  const uint64_t bytes = natural.bytes.size();
-  std::optional<Fitted> best;
+  std::vector<Fitted> made;
   uint64_t smallest = UINT64_MAX;
-  const auto consider = [&](Fitted made) {
-    smallest = std::min(smallest, made.bytes.size());
-    made.damage = allocator.damage().of(made.report);
-    if (fits(made) && (!best || made.damage < best->damage)) best = std::move(made);
+  const auto best_of = [&](auto&& make) {
+    std::optional<Fitted> best;
+    make([&](Fitted one) {
+      smallest = std::min(smallest, one.bytes.size());
+      one.damage = allocator.damage().of(one.report);
+      if (fits(one) && (!best || one.damage < best->damage)) best = std::move(one);
+    });
+    if (best) made.push_back(std::move(*best));
   };
-  consider(std::move(natural));
-  allocate(allocator, consider);
-  if (!best)
+  best_of([&](auto&& consider) { consider(std::move(natural)); });
+  for (const bool trellis : {false, true}) {
+    if (trellis && !request_.recipe.quant.trellis) continue;
+    allocator.allow_trellis(trellis);
+    best_of([&](auto&& consider) { allocate(allocator, consider); });
+  }
+  if (made.empty())
     throw InputError(fmt::format("--budget {}: the coarsest setting takes {} bytes; use a larger budget or a smaller model",
                                  request_.budget, smallest));
-  const bool allocated = best->method == "allocator";
+  return made;
+}
+
+// The expected damage of each tensor knows nothing of the others. What all errors do together is measured.
+Fitted Fitter::best(Fitted natural) {
+  const uint64_t bytes = natural.bytes.size();
+  const std::unique_ptr<Divergence> divergence = request_.divergence ? request_.divergence() : nullptr;
+  if (divergence && divergence->has_gradient()) budget_ -= budget_ / kRoomForTuning;
+  std::vector<Fitted> made = candidates(std::move(natural));
+  if (divergence)
+    for (Fitted& one : made) one.divergence = divergence->of(one.model);
+  const auto loses_less = [&](const Fitted& a, const Fitted& b) {
+    return divergence ? a.divergence < b.divergence : a.damage < b.damage;
+  };
+  Fitted best = std::move(*std::min_element(made.begin(), made.end(), loses_less));
+  budget_ = request_.budget;
+  if (divergence && divergence->has_gradient()) tune(best, *divergence);
   say(fmt::format("{}: {} of {} bytes (the recipe's own setting takes {})",
-                  allocated ? "bits spread by rate and distortion" : "the recipe's own setting loses least", best->bytes.size(),
-                  request_.budget, bytes));
-  return std::move(*best);
+                  best.method == "allocator" ? "bits spread by rate and distortion" : "the recipe's own setting loses least",
+                  best.bytes.size(), request_.budget, bytes));
+  return best;
+}
+
+// Kept where it helps on text that it did not see, and fits.
+void Fitter::tune(Fitted& best, Divergence& divergence) const {
+  Fitted tuned = best;
+  tune_halves(tuned.model, divergence);
+  Fitted made = written(std::move(tuned.model), best.method.c_str());
+  if (const double now = divergence.of(made.model); fits(made) && now < best.divergence) {
+    best.divergence = now;
+    best.model = std::move(made.model);
+    best.bytes = std::move(made.bytes);
+    best.ledger = std::move(made.ledger);
+  }
 }
 
 Fitted Fitter::run() {

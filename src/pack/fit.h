@@ -1,12 +1,14 @@
 // The model that fits a byte budget (scoring spec §4.9, §5), by the size of the file as written. Never truncation. Usually the
-// best one: bits are spread over the tensors until the budget is full, and the recipe's own setting is taken where it fits and
-// is expected to lose less. Or the recipe's own setting alone, with the pruning it asks for.
+// best one: bits are spread over the tensors until the budget is full, with a trellis and without; of these and the recipe's
+// own setting, where it fits, the one is taken whose predictions are nearest to the trained weights'. Or the recipe's own
+// setting alone, with the pruning it asks for.
 #pragma once
 
 #include <functional>
 
 #include "artifact/artifact.h"
 #include "comm/communicator.h"
+#include "pack/divergence.h"
 #include "quant/quantize_model.h"
 #include "quant/tensor_moments.h"
 
@@ -23,8 +25,9 @@ struct FitRequest {
   CodecChoice codec = CodecChoice::rans;
   bool as_published = false;  // the recipe's own setting
   std::function<void(const std::string&)> say{};
-  std::function<TensorMoments()> moments{};  // absent: damage is told by the recipe's sensitivities
-  Communicator& comm = single_process();     // ranks share the quantizing; each gets the whole result
+  std::function<TensorMoments()> moments{};                   // absent: damage is told by the recipe's sensitivities
+  std::function<std::unique_ptr<Divergence>()> divergence{};  // absent: expected damage decides
+  Communicator& comm = single_process();                      // ranks share the quantizing; each gets the whole result
 };
 
 struct Fitted {
@@ -35,7 +38,8 @@ struct Fitted {
   std::string method;          // "recipe", "allocator", "pruned"
   uint64_t natural_bytes = 0;  // of the recipe's own setting
   int64_t pruned = 0;
-  double damage = 0;  // expected; nats a token where moments were given (quant/damage.h)
+  double damage = 0;      // expected; nats a token where moments were given (quant/damage.h)
+  double divergence = 0;  // measured, nats a token; 0: it was not
 };
 
 // InputError when nothing that may be taken fits.

@@ -56,7 +56,7 @@ ordered_json chain_summary(const ordered_json& ledger, const Recipe& recipe) {
   if (number(train, "tokens_per_second") <= 0 && number(train, "train_seconds") > 0)  // went on after its last step
     out["tokens_per_second"] =
         static_cast<double>(recipe.train.batch_tokens) * number(train, "steps") / number(train, "train_seconds");
-  copy_fields(pack, {"artifact_bytes", "code_bytes", "submission_bytes", "damage_estimate"}, out);
+  copy_fields(pack, {"artifact_bytes", "code_bytes", "submission_bytes", "damage_estimate", "divergence"}, out);
   if (!plain.empty()) out["roundtrip_bpb"] = plain.value("val_bpb", ordered_json());
   if (!sliding.empty()) out["sliding_bpb"] = sliding.value("val_bpb", ordered_json());
   if (!score.empty()) {

@@ -114,7 +114,7 @@ struct QuantRecipe {
   double damping = 0.01;
   double extra_damping = 0;
   PruneScore prune = PruneScore::none;
-  bool trellis = false;
+  bool trellis = true;
   QuantClipRecipe clip;
   QuantMixedRecipe mixed;
   LqerRecipe lqer;
@@ -144,7 +144,8 @@ struct QuantRecipe {
     fields.key(
         "prune", self.prune,
         "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss"_help);
-    fields.key("trellis", self.trellis, "pack may put tensors on a trellis: fewer bits, tried on small models only"_help);
+    fields.key("trellis", self.trellis,
+               "pack also tries tensors on a trellis, and keeps it where the measured divergence is less"_help);
     fields.table("clip", self.clip, "SDClip's k by kind of tensor"_help);
     fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian"_help);
     fields.table("lqer", self.lqer, "low-rank correction of the quantization error"_help);

@@ -95,6 +95,23 @@ TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, 
   return gradient_moments(model, text, length);
 }
 
+// A quarter of the rows is measured; as many as fit into 256 MiB of predictions. On the CPU a model whose rows would take
+// minutes is measured on those of two passes, and not tuned.
+std::unique_ptr<Divergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
+                                            bool quiet) {
+  constexpr int64_t kMostRows = 128, kMostPredictions = int64_t{1} << 26, kPass = Divergence::kTogether;
+  constexpr double kMostFlops = 2e12;  // of a step on all rows
+  const Recipe& recipe = request.source.recipe;
+  ProgressLine line(quiet);
+  const CalibrationModel model = calibration_model(request, machine, comm, line);
+  const int64_t length = moment_length(recipe), fitting = kMostPredictions / (length * recipe.model.vocab);
+  int64_t rows = std::clamp(fitting, kPass, kMostRows) / kPass * kPass, measured = std::max(kPass, rows / 4 / kPass * kPass);
+  const double flops = static_cast<double>(rows * length) * flops_per_token(recipe.model, length, model.stage.looped);
+  if (!machine.executor->on_device() && flops > kMostFlops) rows = measured = std::min(rows, 2 * kPass);
+  const SelfCalibration own{.seed = static_cast<uint64_t>(recipe.train.seed) + 1};
+  return std::make_unique<Divergence>(model, calibration_text(model, own, rows, length + 1), length, measured);
+}
+
 HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "pack/divergence.h"
 #include "pack/online.h"
 #include "quant/tensor_moments.h"
 #include "stages/machine.h"
@@ -25,6 +26,10 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
 
 // Of the same source: training data, or else text of the model's own.
 TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
+
+// Of text of the model's own, whatever the source: what training data gives counts as training.
+std::unique_ptr<Divergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
+                                            bool quiet);
 
 bool wants_hessians(const QuantRecipe& quant);
 

@@ -48,10 +48,11 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
   const QuantizingInput input = prepare_quantizing(source, request, machine, comm, compute.quiet);
   if (request.with_tokenizer) packed.tokenizer_bytes = room_for_tokenizer(input, packed.budget);
   const Stopwatch watch;
+  const CalibrationRequest calibration{source, packed.calibration, request.data, request.tokens};
   double moment_seconds = 0;  // part of calibration: of training data they count as training
   const auto moments = [&] {
     const Stopwatch asked;
-    TensorMoments made = make_moments({source, packed.calibration, request.data, request.tokens}, machine, comm, compute.quiet);
+    TensorMoments made = make_moments(calibration, machine, comm, compute.quiet);
     moment_seconds += asked.seconds();
     return made;
   };
@@ -66,6 +67,7 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
                              .as_published = request.as_published,
                              .say = [&](const std::string& what) { line.say(what); },
                              .moments = moments,
+                             .divergence = [&] { return make_divergence(calibration, machine, comm, compute.quiet); },
                              .comm = comm});
   if (request.with_tokenizer) carry(input.tokenizer_model, {.codec = codec, .pool = &machine.queue.pool()}, packed.fitted);
   for (const std::string& fallback : packed.fitted.report.fallbacks()) line.say(fallback);

@@ -32,8 +32,8 @@ TEST_F(Pack, TellsItsBytesAndRepeatsThem) {
   int64_t ledger = 0;
   for (const json& line : result["ledger"]) ledger += line["bytes"].get<int64_t>();
   EXPECT_EQ(ledger, result["artifact_bytes"].get<int64_t>());
-  for (const char* field :
-       {"budget", "code_bytes", "bits_per_weight", "entropy_bits_per_weight", "pruned", "tensors", "damage_estimate"})
+  for (const char* field : {"budget", "code_bytes", "bits_per_weight", "entropy_bits_per_weight", "pruned", "tensors",
+                            "damage_estimate", "divergence"})
     EXPECT_TRUE(result.contains(field)) << field;
   EXPECT_TRUE(std::filesystem::exists(run_ + "/pack.json"));
   const std::string first = contents(file_);

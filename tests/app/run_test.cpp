@@ -42,6 +42,7 @@ TEST(Run, GoesFromRecipeToReport) {
   const auto packed = [&] { return json::parse(contents(scratch / "run" / "pack.json")); };
   EXPECT_EQ(packed()["method"], "allocator");
   EXPECT_EQ(packed()["damage_estimate"], result["damage_estimate"]);
+  EXPECT_EQ(packed()["divergence"], result["divergence"]);
   run_json(run_smoke(scratch / "data", scratch / "run", {"--steps", "8", "--seed", "5", "--resume", "--as-published"}));
   EXPECT_EQ(packed()["method"], "recipe");
 }
