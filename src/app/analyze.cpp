@@ -93,7 +93,8 @@ class Analyzer {
   void open_tokens() {
     const fs::path folder = data_for(source_.file.path.string(), flags_.data);
     const TokenizerClaim claim = tokenizer_claim(source_);
-    std::optional<HeldOut> held_out = open_held_out(folder, source_.recipe, &claim, flags_.tokenizer);
+    std::optional<HeldOut> held_out =
+        open_held_out(folder, source_.recipe, &claim, named_tokenizer(source_.file.path.string(), flags_.tokenizer));
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");
     tell_notes(held_out->notes, quiet_);
     length_ = flags_.context > 0 ? flags_.context : source_.recipe.data.seq_len;

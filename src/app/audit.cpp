@@ -140,6 +140,7 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   request.score = *flags.score;
   require_model(request.score.from);
   request.score.data = data_for(request.score.from, request.score.data);
+  request.score.tokenizer = named_tokenizer(request.score.from, request.score.tokenizer);
   request.controls = !flags.no_controls;
   const pipeline::Outcome outcome = do_audit(request, common);
   print_result(common, outcome.result, outcome.text);

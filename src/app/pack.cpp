@@ -83,6 +83,7 @@ int run_pack(CommonFlags common, PackRequest request) {
   require_model(request.from);
   if (!request.data.empty()) require_data(request.data);
   if (request.data.empty()) request.data = remembered_data(request.from).value_or("").string();
+  request.tokenizer = named_tokenizer(request.from, "");
   const pipeline::Outcome outcome = do_pack(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
   return outcome.status;

@@ -52,6 +52,7 @@ int run_quantize(CommonFlags common, QuantizeRequest request) {
   require_model(request.from);
   if (!request.data.empty()) require_data(request.data);
   if (request.data.empty()) request.data = remembered_data(request.from).value_or("").string();
+  request.tokenizer = named_tokenizer(request.from, "");
   const double begun = seconds_now();
   std::optional<WriterLock> lock;
   if (!request.out.empty()) {

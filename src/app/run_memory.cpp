@@ -128,6 +128,12 @@ std::string data_for(const std::string& run_or_file, const std::string& given) {
                                listed(places_of_data(run_folder_of(run_or_file)))));
 }
 
+std::string named_tokenizer(const std::string& run_or_file, const std::string& given) {
+  if (!given.empty()) return given;
+  const std::optional<RunOrigin> origin = read_origin(run_folder_of(run_or_file));
+  return origin && fs::is_regular_file(origin->tokenizer) ? origin->tokenizer : "";
+}
+
 fs::path tokenizer_for(const std::string& run_or_file, const std::string& given) {
   if (!given.empty()) {
     if (!fs::exists(given))
@@ -135,6 +141,7 @@ fs::path tokenizer_for(const std::string& run_or_file, const std::string& given)
           fmt::format("--tokenizer {}: no such file; expected a SentencePiece model{}", given, nearest_path(given)));
     return given;
   }
+  if (const std::string named = named_tokenizer(run_or_file, ""); !named.empty()) return named;
   const fs::path run = run_folder_of(run_or_file);
   std::vector<fs::path> places{run};
   for (const fs::path& place : places_of_data(run)) places.push_back(place);
@@ -149,13 +156,14 @@ fs::path tokenizer_for(const std::string& run_or_file, const std::string& given)
 
 namespace {
 
-ForkedWeights open_fork(const std::string& from, const Recipe& recipe, const fs::path& data) {
+ForkedWeights open_fork(const std::string& from, const TrainRequest& request) {
+  const Recipe& recipe = request.recipe;
   require_model(from);
   const bool unfinished = fs::is_directory(from) && !fs::exists(fs::path(from) / "averaged.safetensors") &&
                           fs::exists(fs::path(from) / "checkpoint" / "latest.safetensors");
   TokenizerClaim claim;
   ForkedWeights out = unfinished ? from_checkpoint(from, recipe, claim) : from_weights(from, recipe, claim);
-  data::FolderTokenizer beside = data::open_tokenizer(data);
+  data::FolderTokenizer beside = data::open_tokenizer(request.data, request.tokenizer);
   require_tokenizer(claim, beside);
   out.fork.train_seconds = trained_seconds(run_folder_of(from));
   return out;
@@ -167,7 +175,7 @@ std::optional<ForkedWeights> fork_of(const TrainRequest& request) {
   const std::optional<RunOrigin> before = request.resume ? read_origin(request.out) : std::nullopt;
   const bool forked = before && before->from;
   if (request.from.empty() && !forked) return std::nullopt;
-  ForkedWeights fork = open_fork(request.from.empty() ? before->from->path : request.from, request.recipe, request.data);
+  ForkedWeights fork = open_fork(request.from.empty() ? before->from->path : request.from, request);
   if (!before || !holds_run(request.out)) return fork;
   if (!forked || before->from->sha256 != fork.fork.sha256)
     throw InputError(fmt::format("--from {}: the run in {} began with {}; resume it without --from, or choose another folder",
@@ -180,6 +188,7 @@ std::optional<ForkedWeights> fork_of(const TrainRequest& request) {
 RunOrigin origin_of(const TrainRequest& request, const std::optional<RunFork>& fork) {
   const fs::path data = fs::absolute(request.data).lexically_normal(), out = fs::absolute(request.out).lexically_normal();
   RunOrigin origin{.data = data.string(), .relative = data.lexically_relative(out).string(), .from = fork};
+  if (!request.tokenizer.empty()) origin.tokenizer = fs::absolute(request.tokenizer).lexically_normal().string();
   if (request.resume && fs::is_directory(request.out)) {
     if (const std::optional<RunOrigin> before = read_origin(request.out)) origin.launches = before->launches;
   }

@@ -21,7 +21,10 @@ std::filesystem::path run_folder_of(const std::filesystem::path& run_or_file);
 std::optional<std::filesystem::path> remembered_data(const std::filesystem::path& run_or_file);
 // The same for a command that needs it; `given` is --data, which comes first. InputError says where it looked.
 std::string data_for(const std::string& run_or_file, const std::string& given);
-// tokenizer.model of the data, or beside the run or its data; `given` is --tokenizer. InputError says where it looked.
+// The file that takes the place of the data's tokenizer.model: `given` (--tokenizer) or the one that the run was told; empty
+// when neither is.
+std::string named_tokenizer(const std::string& run_or_file, const std::string& given);
+// The same, or tokenizer.model of the data, or beside the run or its data; `given` is --tokenizer. InputError says where it looked.
 std::filesystem::path tokenizer_for(const std::string& run_or_file, const std::string& given);
 
 // Weights that a run is to begin with: those a finished run ended with, an artifact's or weight file's, or of an unfinished run

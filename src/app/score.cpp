@@ -117,7 +117,10 @@ int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& c
 
 int run_score(CommonFlags common, const ScoreFlags& flags) {
   require_model(flags.request->from);
-  if (flags.text.text.empty()) flags.request->data = data_for(flags.request->from, flags.request->data);
+  if (flags.text.text.empty()) {
+    flags.request->data = data_for(flags.request->from, flags.request->data);
+    flags.request->tokenizer = named_tokenizer(flags.request->from, flags.request->tokenizer);
+  }
   Communicator& comm = meet_ranks(common);
   if (!flags.text.text.empty()) return run_text(common, flags, comm);
   if (flags.ladder) return run_ladder(common, flags, comm);
@@ -147,10 +150,7 @@ void add_score(CLI::App& program) {
       add_command(program, "score", "bits per byte of an artifact or of weights on the validation shards, or of any text",
                   [flags](const CommonFlags& common) { return run_score(common, *flags); });
   add_scoring_flags(*command, flags->request, true);
-  command->get_option("--data")->required(false);
   command->add_option("--text", flags->text.text, "score this text instead of shards: a file, or - for standard input");
-  command->add_option("--tokenizer", flags->text.tokenizer,
-                      "of --text: SentencePiece model (default: beside FILE, or RUN/data)");
   command->add_flag("--surprisal", flags->text.surprisal, "of --text: also the bits of every piece of it");
   command->add_option("--page", flags->text.page, "of --text: an HTML page with the text shaded by its bits");
   command->add_option("--seconds", flags->seconds, "refuse to start if scoring would take longer")

@@ -110,7 +110,7 @@ int run_score_text(const CommonFlags& common, const ScoreRequest& request, const
   if (!request.data.empty()) throw InputError("--text and --data: give one of them");
   if (!flags.page.empty()) require_place_for_file(flags.page);
   WeightSource source = open_weights(request.from, request.recipe, request.overrides);
-  const TextModelFlags model{.from = request.from, .recipe = request.recipe, .tokenizer = flags.tokenizer};
+  const TextModelFlags model{.from = request.from, .recipe = request.recipe, .tokenizer = request.tokenizer};
   const std::unique_ptr<Tokenizer> loaded = load_tokenizer(model, source.weights.tokenizer_model);
   const Tokenizer& tokenizer = *loaded;
   require_tokenizer_of(tokenizer, source.recipe.model.vocab, tokenizer_claim(source));

@@ -8,8 +8,7 @@
 namespace fairway::app {
 
 struct ScoreTextFlags {
-  std::string text;       // a file, or - for standard input; empty: shards are scored
-  std::string tokenizer;  // empty: beside the model
+  std::string text;  // a file, or - for standard input; empty: shards are scored
   bool surprisal = false;
   std::string page;  // file of the coloured page
 };

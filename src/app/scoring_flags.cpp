@@ -16,8 +16,9 @@ void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& r
       ->required(required);
   command.add_option("--data", request->data,
                      "folder with validation shards and tokenizer.model (default: where the run had them)");
-  command.add_option("--tokenizer", request->tokenizer,
-                     "SentencePiece model of the shards (default: tokenizer.model in --data)");
+  command.add_option(
+      "--tokenizer", request->tokenizer,
+      "SentencePiece model of the shards or of the text (default: as the run had it, tokenizer.model in --data)");
   command.add_option("--recipe", request->recipe, "recipe of a weight file that has no run folder");
   command.add_option("--set", request->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");
   command.add_option_function<std::string>(

@@ -27,6 +27,7 @@ std::optional<RunOrigin> read_origin(const fs::path& folder) {
   const ordered_json stored = parse_json_or_discard<ordered_json>(read_file(path, kMostOriginBytes), path.string());
   if (!stored.is_object()) throw InputError(path.string() + ": is not a JSON object");
   RunOrigin origin{.data = word(stored, "data", path), .relative = word(stored, "relative", path)};
+  if (stored.contains("tokenizer")) origin.tokenizer = word(stored, "tokenizer", path);
   if (stored.contains("launches") && stored["launches"].is_array()) origin.launches = stored["launches"];
   if (stored.contains("from")) {
     const ordered_json& from = stored["from"];
@@ -40,6 +41,7 @@ std::optional<RunOrigin> read_origin(const fs::path& folder) {
 
 std::string origin_text(const RunOrigin& origin) {
   ordered_json out{{"data", origin.data}, {"relative", origin.relative}};
+  if (!origin.tokenizer.empty()) out["tokenizer"] = origin.tokenizer;
   if (origin.from) {
     out["from"] = {{"path", origin.from->path}, {"sha256", origin.from->sha256}};
     out["from"]["train_seconds"] = origin.from->train_seconds < 0 ? ordered_json() : ordered_json(origin.from->train_seconds);

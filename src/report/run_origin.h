@@ -1,6 +1,6 @@
 // How a run came about, as its folder remembers it: origin.json.
-//   {"data": "/abs/shards", "relative": "../shards", "from": {"path", "sha256", "train_seconds"}, "launches": [{"command",
-//   "in"}]}
+//   {"data": "/abs/shards", "relative": "../shards", "tokenizer": "/abs/other.model", "from": {"path", "sha256",
+//   "train_seconds"}, "launches": [{"command", "in"}]}
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,9 @@ struct RunFork {
 };
 
 struct RunOrigin {
-  std::string data;      // absolute
-  std::string relative;  // the same, seen from the run's folder
+  std::string data;       // absolute
+  std::string relative;   // the same, seen from the run's folder
+  std::string tokenizer;  // absolute, where it was named apart from the data; empty: tokenizer.model beside the shards
   std::optional<RunFork> from;
   nlohmann::ordered_json launches = nlohmann::ordered_json::array();
 };

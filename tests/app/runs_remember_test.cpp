@@ -63,6 +63,16 @@ TEST_F(Remembers, WhatIsGoneIsToldWithThePlacesThatWereSearched) {
   works({"score", at("run"), "--data", at("hidden"), "--mode", "plain"});
 }
 
+TEST_F(Remembers, ATokenizerNamedApartFromTheShards) {
+  fs::rename(scratch_ / "shards" / "tokenizer.model", scratch_ / "other.model");
+  works(train_smoke(scratch_ / "shards", scratch_ / "apart", {"--steps", "3", "--tokenizer", at("other.model")}));
+  EXPECT_EQ(origin_of(scratch_ / "apart")["tokenizer"], at("other.model"));
+  asks_of(scratch_ / "apart");
+  works({"pack", at("apart"), "--as-published", "--with-tokenizer"});
+  fs::remove(scratch_ / "other.model");
+  works({"generate", at("apart/model.fwy"), "--prompt", "the", "--tokens", "2"});
+}
+
 TEST_F(Remembers, ABrokenMemoryIsASentence) {
   const std::string good = contents(scratch_ / "run" / "origin.json");
   for (const std::string& text : {std::string(), std::string("[]"), good.substr(0, good.size() / 2),
