@@ -115,6 +115,11 @@ std::string tensor_name(std::string_view text, const std::string& where) {
   return std::string(text);
 }
 
+void require_elements(const Extents& shape, const std::string& tensor, const std::string& where) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+    throw InputError(where + ": " + tensor + " " + text_of(shape) + " has no elements; expected at least one");
+}
+
 StoredTensor dense_tensor(ElementType type, Extents shape, std::string bytes) {
   Extents strides = dense_strides(shape);
   return {type, std::move(shape), std::move(strides), std::make_shared<const std::string>(std::move(bytes)), 0};

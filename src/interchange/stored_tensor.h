@@ -36,6 +36,9 @@ std::vector<int8_t> bytes_of(const StoredTensor& tensor);  // of i8
 // Names of tensors are printed and go into JSON: InputError unless this is one of at most 256 printable characters.
 std::string tensor_name(std::string_view text, const std::string& where);
 
+// InputError unless every extent is at least one: beside a zero the others could be anything.
+void require_elements(const Extents& shape, const std::string& tensor, const std::string& where);
+
 // A dense tensor over bytes of its own.
 StoredTensor dense_tensor(ElementType type, Extents shape, std::string bytes);
 

@@ -121,17 +121,17 @@ StoredTensor TorchFile::tensor(PickleRef ref, const std::string& name) {
   StoredTensor out{from.type, extents(given[2], what + ": its shape"), extents(given[3], what + ": its strides"), bytes_};
   if (out.shape.size() != out.strides.size()) pickle_.refuse(what + ": shape and strides differ in length");
   const uint64_t elements = from.bytes.size() / size_of(from.type);
+  require_elements(out.shape, what, pickle_.where());
   uint64_t count = 1, last = static_cast<uint64_t>(offset.integer);
-  for (const int64_t extent : out.shape) count = extent == 0 ? 0 : count;
   bool inside = last <= elements;
-  for (size_t axis = 0; inside && count > 0 && axis < out.shape.size(); ++axis) {
+  for (size_t axis = 0; inside && axis < out.shape.size(); ++axis) {
     const auto extent = static_cast<uint64_t>(out.shape[axis]), stride = static_cast<uint64_t>(out.strides[axis]);
     inside = extent <= elements && (extent == 1 || stride <= elements);
     if (inside && extent > 1) last += (extent - 1) * stride;  // below 2⁶⁴: both are sizes of what lies in the file
     inside = inside && last < elements && extent * count <= elements;
     count *= extent;
   }
-  if (!inside || (count > 0 && last >= elements))
+  if (!inside || last >= elements)
     pickle_.refuse(fmt::format("{}: shape {} with strides {} from element {} runs past its storage of {} elements", what,
                                text_of(out.shape), text_of(out.strides), offset.integer, elements));
   out.begin =

@@ -48,6 +48,7 @@ WeightSet from_safetensors(std::string bytes, const std::string& name) {
     if (type == kSafetensorsTypes.end())
       throw InputError(name + ": tensor '" + key + "' is " + spelled + "; expected F32, F64, F16 or BF16");
     Extents shape(tensor.spec.shape.dims.begin(), tensor.spec.shape.dims.begin() + tensor.spec.shape.rank);
+    require_elements(shape, "tensor '" + key + "'", name);
     StoredTensor view{type->type, shape, dense_strides(shape), nullptr, 0};
     // The file keeps the bytes; the string that a stored tensor points into is made when the values are.
     const auto values = [file, tensor, view] {

@@ -54,6 +54,13 @@ TEST_F(BrokenFiles, TensorsThatTheirStoragesDoNotHold) {
   ZipParts past(sample_bytes(k1105)), gone = past, halved = past;
   past.pickle() = replaced(past.pickle(), "qo_bank", "K\x0AK\x20K\x20\x87", "K\x0AK\x20K\x21\x87");
   refused(k1105, past.file(), {"tensor 'qo_bank'", "[10, 32, 33]", "past its storage of 10240 elements"});
+  ZipParts empty = gone, far = gone;
+  // (2³¹-1)² elements beside an axis of none, and an offset behind the storage.
+  empty.pickle() = replaced(empty.pickle(), "qo_bank", "K\x0AK\x20K\x20\x87",
+                            "J\xFF\xFF\xFF\x7FJ\xFF\xFF\xFF\x7FK" + std::string(1, '\0') + "\x87");
+  refused(k1105, empty.file(), {"tensor 'qo_bank'", "has no elements"});
+  far.pickle() = replaced(far.pickle(), "qo_bank", "QK" + std::string(1, '\0'), "QJ\xFF\xFF\xFF\x7F");
+  refused(k1105, far.file(), {"tensor 'qo_bank'", "from element 2147483647"});
   gone.entries.erase("data/7");
   refused(k1105, gone.file(), {"no entry 'made/data/7'", "tensor '"});
   std::string& storage = halved.entries["data/1"];
