@@ -37,21 +37,21 @@ uint64_t spaces_between(std::string_view read, size_t from, size_t to) {
 void NumberModel::put(RangeEncoder& out, uint64_t value) {
   const int length = std::bit_width(value);
   FAIRWAY_ASSERT(length < kLengths, "a number below 2^48");
-  length_.put(out, static_cast<uint32_t>(length));
+  for (int bits = 0; bits <= length && bits + 1 < kLengths; ++bits) longer_[static_cast<size_t>(bits)].put(out, bits < length);
   const int rest = length - 1;  // bits behind the first
   if (rest <= 0) return;
   const int learned = rest < kLearned ? rest : kLearned, plain = rest - learned;
   const auto high = static_cast<uint32_t>(value >> plain & ((1U << learned) - 1));
-  high_[static_cast<size_t>(length)].put(out, high << (kLearned - learned));
+  high_[static_cast<size_t>(length)].put(out, high, learned);
   for (int bit = plain; bit-- > 0;) out.put({value >> bit & 1, 1}, 2);
 }
 
 uint64_t NumberModel::get(RangeDecoder& in) {
-  const auto length = static_cast<int>(length_.get(in));
-  if (length >= kLengths) fail_edit("have a number that is too large");
+  int length = 0;
+  while (length + 1 < kLengths && longer_[static_cast<size_t>(length)].get(in)) ++length;
   if (length <= 1) return static_cast<uint64_t>(length);
   const int rest = length - 1, learned = rest < kLearned ? rest : kLearned, plain = rest - learned;
-  uint64_t value = uint64_t{1} << learned | high_[static_cast<size_t>(length)].get(in) >> (kLearned - learned);
+  uint64_t value = uint64_t{1} << learned | high_[static_cast<size_t>(length)].get(in, learned);
   for (int bit = plain; bit-- > 0;) {
     const uint64_t one = in.slot(2);
     in.take({one, 1}, 2);

@@ -36,28 +36,29 @@ class BitModel {
   uint8_t seen_ = 0;
 };
 
-// A number below 2^kBits, high bit first.
+// A number of kBits bits, or of fewer where both sides know how many, high bit first.
 template <int kBits>
 class TreeModel {
  public:
-  void put(RangeEncoder& out, uint32_t value) {
-    for (uint32_t node = 1, bit = kBits; bit-- > 0;) {
+  void put(RangeEncoder& out, uint32_t value, int bits = kBits) {
+    for (uint32_t node = 1, bit = static_cast<uint32_t>(bits); bit-- > 0;) {
       const bool one = (value >> bit & 1) != 0;
       bits_[node].put(out, one);
       node = 2 * node + (one ? 1 : 0);
     }
   }
-  uint32_t get(RangeDecoder& in) {
+  uint32_t get(RangeDecoder& in, int bits = kBits) {
     uint32_t node = 1;
-    for (int i = 0; i < kBits; ++i) node = 2 * node + (bits_[node].get(in) ? 1 : 0);
-    return node - (1U << kBits);
+    for (int i = 0; i < bits; ++i) node = 2 * node + (bits_[node].get(in) ? 1 : 0);
+    return node - (1U << bits);
   }
 
  private:
   std::array<BitModel, size_t{1} << kBits> bits_;
 };
 
-// Any number below 2^48: its length, the bits behind the first as far as a tree learns them, the rest as they are.
+// Any number below 2^48: its length one by one, so that small numbers are cheap from the beginning; the bits behind the first
+// as far as a tree learns them; the rest as they are.
 class NumberModel {
  public:
   void put(RangeEncoder& out, uint64_t value);
@@ -65,7 +66,7 @@ class NumberModel {
 
  private:
   static constexpr int kLearned = 4, kLengths = 49;
-  TreeModel<6> length_;
+  std::array<BitModel, kLengths> longer_;  // than this many bits
   std::array<TreeModel<kLearned>, kLengths> high_;
 };
 
