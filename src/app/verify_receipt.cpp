@@ -58,11 +58,12 @@ class Verification {
       if (!flags_.again) wrong_.push_back("the records are missing (--again makes them again): " + path.string());
       return;
     }
-    const ScoreRecords records = read_score_records(path);
+    ScoreRecords records = read_score_records(path);
     if (records.file.sha256 != listed.at("sha256").get<std::string>())
       wrong_.push_back("the records have been changed: " + path.string());
     else if (records.nats != blocks_of(receipt_).nats || records.targets != receipt_.at("records").at("targets"))
       wrong_.push_back("its sums are not those of " + path.string());
+    documents_ = std::move(records.documents);
   }
 
   // Every test of the audit must be on the receipt, and held.
@@ -117,6 +118,9 @@ class Verification {
       wrong_.emplace_back("it is wrong about whether an artifact was scored");
     if (block_bytes(scoring_->stream, scoring_->held_out.target_bytes()) != blocks_of(receipt_).bytes)
       wrong_.emplace_back("its byte count does not match the data");
+    const int64_t bos = scoring_->source.recipe.model.bos;
+    if (!documents_.empty() && documents_ != document_sizes(scoring_->stream, scoring_->held_out.target_bytes(), bos))
+      wrong_.emplace_back("the documents of its records are not those of the data");
   }
 
   void score_again(const CommonFlags& common) {
@@ -132,6 +136,7 @@ class Verification {
   const VerifyFlags& flags_;
   fs::path folder_;
   std::unique_ptr<Scoring> scoring_;
+  std::vector<DocumentSize> documents_;  // as the records tell them; empty where there are none
   std::vector<std::string> wrong_;
 };
 

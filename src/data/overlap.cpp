@@ -16,7 +16,8 @@ Overlap find_overlap(const std::filesystem::path& train, const std::filesystem::
   if (!a.empty() && !b.empty() && a != b)
     throw InputError(fmt::format("{} and {}: their tokenizers differ ({}… and {}…), and documents are compared by their tokens",
                                  train.string(), validation.string(), a.substr(0, 12), b.substr(0, 12)));
-  if (a.empty() || b.empty())
+  std::error_code error;
+  if ((a.empty() || b.empty()) && !std::filesystem::equivalent(train, validation, error))
     out.notes.push_back(fmt::format("{}: no tokenizer.model, so whether both folders have one tokenizer could not be checked",
                                     (a.empty() ? train : validation).string()));
   out.shared = find_shared(train, Validation::open(validation).read_all());

@@ -78,7 +78,9 @@ TEST_F(Receipt, ItsSumsMustComeFromTheRecordsToo) {
   fails(receipt_, "its sums are not those of");
   // The records forged as well: only scoring again can tell.
   std::string records = contents(run_ + "/score.records");
-  for (size_t at = 16; at + 4 <= records.size(); at += 4) {
+  uint64_t targets = 0;
+  std::memcpy(&targets, records.data() + 8, 8);
+  for (size_t at = 16; at < 16 + 4 * targets; at += 4) {
     float nll = 0;
     std::memcpy(&nll, records.data() + at, 4);
     nll /= 2;
@@ -88,6 +90,13 @@ TEST_F(Receipt, ItsSumsMustComeFromTheRecordsToo) {
   forge(receipt_, [&](ordered_json& r) { r["records"]["file"]["sha256"] = fairway::sha256_hex(records); });
   holds(receipt_);
   fails(receipt_, "scored again", {"--again"});
+  // Bytes moved from one document to the next: every sum stays.
+  const size_t table = 16 + 4 * targets + 8;
+  records[table + 8] = static_cast<char>(records[table + 8] + 1);
+  records[table + 24] = static_cast<char>(records[table + 24] - 1);
+  put_file(run_ + "/score.records", records);
+  forge(receipt_, [&](ordered_json& r) { r["records"]["file"]["sha256"] = fairway::sha256_hex(records); });
+  fails(receipt_, "the documents of its records are not those of the data");
 }
 
 TEST_F(Receipt, BytesMustComeFromTheData) {
