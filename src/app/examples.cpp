@@ -19,7 +19,7 @@ std::vector<Example> examples_of(const std::string& command) {
        {{"fairway train smoke --data shards --out runs/b --steps 40", "training and averaging only"},
         {"fairway train smoke --data shards --out runs/b --steps 40 --resume", "continue from a checkpoint"},
         {"fairway train demo --data shards --out runs/d --memory 4GB", "with no more memory than that"},
-        {"fairway train pr1105 --data official --tokenizer fineweb_1024_bpe.model --out runs/c",
+        {"fairway train pr1105 --data official --tokenizer fineweb_1024_bpe.model --out runs/official",
          "official shards, whose tokenizer lies elsewhere"}}},
       {"score",
        {{"fairway score runs/a", "a run's weights on the data it was trained beside"},

@@ -2,6 +2,7 @@
 // neither run nor named here as left out fails.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <regex>
 
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Commands in an order in which each finds what it reads.
+// Commands in an order in which each finds what it reads; those that are not named follow.
 const std::vector<std::string> kOrder{"data train-tokenizer",
                                       "data tokenize",
                                       "data",
@@ -54,13 +55,12 @@ const std::map<std::string, std::string> kLeftOut{
 // The same command at the size of a test.
 std::string scaled(std::string command) {
   const std::vector<std::pair<std::string, std::string>> changes{
-      {"^(fairway (run|train)) (demo|pr1105)", "$1 smoke"},
+      {"^(fairway (run|train)) (demo|pr1105|my.toml)", "$1 smoke"},
       {"--recipe demo", "--recipe smoke"},
       {"--vocab 1024", "--vocab 512"},
       {"--seconds 150", "--steps 4"},
+      {"--seconds 300", "--steps 6"},
       {"--steps 40", "--steps 4"},
-      {"(fairway run .*(--seeds|--sweep) .*)", "$1 --steps 4"},
-      {"(fairway train .* runs/c)", "$1 --steps 2"},
       {"(fairway compare runs/s --against) pr1019", "$1 runs/s"},  // which was scored on another text
       {"(fairway bench .*)", "$1 --seconds 0.1"},
       {"(fairway analyze .*)", "$1 --tokens 128"},
@@ -68,7 +68,8 @@ std::string scaled(std::string command) {
       {" && man [^ ]*", ""},
   };
   for (const auto& [what, with] : changes) command = std::regex_replace(command, std::regex(what), with);
-  return command;
+  const bool trains = command.starts_with("fairway run") || command.starts_with("fairway train");
+  return trains && command.find("--steps") == std::string::npos ? command + " --steps 4" : command;
 }
 
 class Examples : public testing::Test {
@@ -78,6 +79,8 @@ class Examples : public testing::Test {
     std::string held_out;  // several documents, none of the training text
     for (int i = 1; i <= 20; ++i) held_out += "document " + std::to_string(i) + " " + english_like(300) + "%\n";
     put_file(folder_ / "held_out.txt", held_out);
+    for (const char* text : {"essay.txt", "book.txt", "note.txt"}) put_file(folder_ / text, english_like(400));
+    put_file(folder_ / "my.toml", run_program({"recipe", "show", "smoke"}).out);
     fs::create_symlink(Path(FAIRWAY_SOURCE_DIR) / "tests", folder_ / "tests");
     fs::create_directories(folder_ / ".local/share/bash-completion/completions");
     fs::create_directories(folder_ / "records");
@@ -116,11 +119,13 @@ std::vector<std::string> commands_with_examples() {
 }
 
 TEST_F(Examples, AllOfThemWork) {
-  EXPECT_THAT(kOrder, testing::UnorderedElementsAreArray(commands_with_examples())) << "kOrder of this test lists them all";
+  std::vector<std::string> order = kOrder;
+  for (const std::string& command : commands_with_examples())
+    if (std::find(order.begin(), order.end(), command) == order.end()) order.push_back(command);
   std::map<std::string, std::string> official;
   for (int i = 0; i < 10; ++i) official["fineweb_train_00000" + std::to_string(i) + ".bin"] = "shard " + std::to_string(i);
   const LoopbackServer server(official);
-  for (const std::string& command : kOrder) {
+  for (const std::string& command : order) {
     Args words{"help"};
     for (size_t at = 0, end = 0; at <= command.size(); at = end + 1) {
       end = std::min(command.find(' ', at), command.size());
