@@ -11,7 +11,7 @@ std::vector<Example> examples_of(const std::string& command) {
        {{"fairway run demo --data shards --out runs/a --seconds 150", "a recipe to a report in one folder"},
         {"fairway run demo --data shards --out runs/a --seconds 150 --resume", "continue after a kill"},
         {"fairway run demo --data shards --out runs/a --seconds 300 --resume", "make a run that has ended longer"},
-        {"fairway run my.toml --data shards --out runs/b --from runs/a", "begin with another run's weights"},
+        {"fairway run my.toml --data shards --out runs/forked --from runs/a", "begin with another run's weights"},
         {"fairway run pr1105 --data shards --out runs/s --seeds 1,2,3 --against pr1019", "three seeds and a test"},
         {"fairway run demo --data shards --out runs/lr --sweep optim.matrix.lr=0.01,0.02,0.04",
          "which learning rate is best"}}},
