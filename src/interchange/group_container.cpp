@@ -69,7 +69,7 @@ struct Matrix {
 uint64_t bytes_of(const std::vector<Matrix>& matrices, uint64_t most, const std::string& name) {
   uint64_t total = 0;
   for (const Matrix& m : matrices) {
-    if (m.rows == 0 || m.cols == 0) throw InputError(name + ": matrix '" + m.name + "' has no rows or no columns");
+    if (m.rows == 0 || m.cols == 0) throw InputError(fmt::format("{}: matrix '{}' has no rows or no columns", name, m.name));
     if (m.rows > most || m.cols > most || (m.cols > 0 && m.rows > (most - total) / m.cols))
       throw InputError(
           fmt::format("{}: matrix '{}' of {} rows and {} columns is larger than the limit for a file of its size ({} bytes)",
@@ -101,7 +101,7 @@ StoredTensor restored(const Matrix& m, std::string_view transposed, const std::s
 void add_matrices(const std::vector<Matrix>& matrices, std::string_view values, const std::string& name, StoredTensors& out) {
   for (const Matrix& m : matrices) {
     if (!out.emplace(m.name, restored(m, values.substr(0, m.rows * m.cols), name)).second)
-      throw InputError(name + ": holds the matrix '" + m.name + "' twice");
+      throw InputError(fmt::format("{}: holds the matrix '{}' twice", name, m.name));
     values.remove_prefix(m.rows * m.cols);
   }
 }

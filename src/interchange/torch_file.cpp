@@ -37,7 +37,7 @@ std::string folder_of(const ZipArchive& archive, const std::string& name) {
   for (const auto& [entry, place] : archive.entries()) {
     const size_t slash = entry.rfind('/');
     if (slash == std::string::npos || std::string_view(entry).substr(slash + 1) != kPickleEntry) continue;
-    if (folder) throw InputError(name + ": has two pickles, '" + *folder + "data.pkl' and '" + entry + "'");
+    if (folder) throw InputError(fmt::format("{}: has two pickles, '{}data.pkl' and '{}'", name, *folder, entry));
     folder = entry.substr(0, slash + 1);
   }
   if (!folder) throw InputError(name + ": a zip file without an entry */data.pkl; expected what torch.save writes");
