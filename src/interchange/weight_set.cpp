@@ -1,5 +1,7 @@
 #include "interchange/weight_set.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -46,7 +48,7 @@ WeightSet from_safetensors(std::string bytes, const std::string& name) {
     const auto* type = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                     [&](const SafetensorsType& t) { return t.name == spelled; });
     if (type == kSafetensorsTypes.end())
-      throw InputError(name + ": tensor '" + key + "' is " + spelled + "; expected F32, F64, F16 or BF16");
+      throw InputError(fmt::format("{}: tensor '{}' is {}; expected F32, F64, F16 or BF16", name, key, spelled));
     Extents shape(tensor.spec.shape.dims.begin(), tensor.spec.shape.dims.begin() + tensor.spec.shape.rank);
     require_elements(shape, "tensor '" + key + "'", name);
     StoredTensor view{type->type, shape, dense_strides(shape), nullptr, 0};
