@@ -17,7 +17,7 @@ constexpr char kVersion = 1;
 constexpr size_t kHashBytes = 8;
 constexpr uint64_t kMostTokensAByte = 64;  // one character may become many under a tokenizer's rules
 constexpr uint64_t kMostTokenCount = uint64_t{1} << 27;
-enum Method : char { kBytes = 0, kTokens = 1 };
+enum Method : char { kBytes = 0, kTokens = 1, kAsItIs = 2 };
 
 std::string hash_bytes(const std::string& hex) {
   std::string out;
@@ -116,8 +116,7 @@ TextCodeFile parse_text_code(std::string_view bytes, const std::string& name) {
   file.checksum = number_of(reader.take(4, "the text's checksum"));
   if (reader.left() < kSum) throw InputError(name + ": ends inside its header");
   file.code = reader.take(reader.left() - kSum, "the code");
-  if (file.method != kBytes && file.method != kTokens)
-    throw InputError(fmt::format("{}: method {}; expected 0 or 1", name, file.method));
+  if (file.method > kAsItIs) throw InputError(fmt::format("{}: method {}; expected 0, 1 or 2", name, file.method));
   if (file.length > kMostTextBytes)
     throw InputError(fmt::format("{}: a text of {} bytes; at most {} are read", name, file.length, kMostTextBytes));
   return file;
@@ -127,14 +126,15 @@ std::string compress_text(std::string_view text, const TextCodec& codec) {
   if (text.size() > kMostTextBytes)
     throw InputError(fmt::format("a text of {} bytes; at most {} are compressed at once", text.size(), kMostTextBytes));
   const std::string plain = code_of_bytes(text), tokens = text.empty() ? std::string() : code_of_tokens(text, codec);
-  const bool by_tokens = !tokens.empty() && tokens.size() < plain.size();
+  const bool by_tokens = !tokens.empty() && tokens.size() < std::min(plain.size(), text.size());
+  const bool by_bytes = !by_tokens && plain.size() < text.size();
   std::string out(kMark);
   out += kVersion;
-  out += by_tokens ? kTokens : kBytes;
+  out += by_tokens ? kTokens : by_bytes ? kBytes : kAsItIs;
   out += hash_bytes(codec.artifact) + hash_bytes(codec.tokenizer->identity());
   put_varint(out, text.size());
   out += number_bytes(artifact_checksum(text));
-  out += by_tokens ? tokens : plain;
+  out += by_tokens ? tokens : by_bytes ? plain : text;
   return out + number_bytes(artifact_checksum(out));
 }
 
@@ -142,7 +142,9 @@ std::string decompress_text(std::string_view bytes, const std::string& name, con
   const TextCodeFile file = parse_text_code(bytes, name);
   require_same(file.artifact, codec.artifact, name, "artifact");
   require_same(file.tokenizer, codec.tokenizer->identity(), name, "tokenizer");
-  std::string text = file.method == kBytes ? bytes_of_code(file.code, file.length) : text_of_tokens(file, name, codec);
+  std::string text(file.method == kAsItIs ? file.code : std::string_view());
+  if (file.method == kBytes) text = bytes_of_code(file.code, file.length);
+  if (file.method == kTokens) text = text_of_tokens(file, name, codec);
   if (text.size() != file.length || artifact_checksum(text) != file.checksum)
     throw InputError(fmt::format("{}: the text does not have the checksum that the file tells; the data is damaged", name));
   return text;

@@ -2,7 +2,8 @@
 //   "FWTX", version, method; 8 bytes each of the artifact's SHA-256 and the tokenizer's identity; the text's length (varint)
 //   and CRC-32; the code; CRC-32 of everything before.
 // Method 1: the number of tokens (varint), then one range-coded stream of tokens and edits (tokenizer/text_changes.h).
-// Method 0: bytes, each told by the one before: for what is no text, and wherever it is shorter.
+// Method 0: bytes, each told by the one before: for what is no text, and wherever it is shorter. Method 2: the bytes as they
+// are, where nothing is shorter.
 #pragma once
 
 #include <memory>

@@ -37,7 +37,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   const size_t changed = LLVMFuzzerMutate(data, size, max_size);
   std::string body(reinterpret_cast<const char*>(data), changed < kSum ? changed : changed - kSum);
   if (seed % 4 != 0 && body.size() > kHead) body.replace(0, kHead, compress_text("the wind", small_codec()), 0, kHead);
-  if (seed % 8 == 1 && body.size() > kHead) body[5] = static_cast<char>(seed / 8 % 2);
+  if (seed % 8 == 1 && body.size() > kHead) body[5] = static_cast<char>(seed / 8 % 3);
   const std::string file = seed % 16 == 2 ? body : sealed(body);
   const size_t used = std::min(file.size(), max_size);
   std::memcpy(data, file.data(), used);
