@@ -116,12 +116,12 @@ int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& c
 }
 
 int run_score(CommonFlags common, const ScoreFlags& flags) {
+  Communicator& comm = meet_ranks(common);  // first: what one rank alone is refused must end all
   require_model(flags.request->from);
   if (flags.text.text.empty()) {
     flags.request->data = data_for(flags.request->from, flags.request->data);
     flags.request->tokenizer = named_tokenizer(flags.request->from, flags.request->tokenizer);
   }
-  Communicator& comm = meet_ranks(common);
   if (!flags.text.text.empty()) return run_text(common, flags, comm);
   if (flags.ladder) return run_ladder(common, flags, comm);
   const pipeline::Outcome outcome = do_score(*flags.request, flags.out, flags.seconds, common, comm);

@@ -63,9 +63,9 @@ std::string to_text(const TrainSummary& s, const std::string& out) {
 }
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
+  Communicator& comm = meet_ranks(common, flags.comm);
   require_recipe(flags.recipe);
   require_data(flags.data);
-  Communicator& comm = meet_ranks(common, flags.comm);
   const TrainRequest request{.recipe = resolved_recipe(flags),
                              .data = flags.data,
                              .out = flags.out,
