@@ -48,7 +48,7 @@ TEST(TimedRun, KeepsTheTimeThatCountedCalibrationNeeds) {
   const size_t at = log.find("reserve: ");
   ASSERT_NE(at, std::string::npos) << log;
   EXPECT_LE(kept["train_seconds"].get<double>() + std::stod(log.substr(at + 9)), 3.01) << log;  // told to a hundredth
-  const Outcome refused = run_program(train("none", {"--seconds", "0.001"}));
+  const Outcome refused = run_program(train("none", {"--seconds", "0.05"}));
   EXPECT_EQ(refused.status, 2) << refused.text();
   EXPECT_THAT(refused.err, HasSubstr("calibration on training data")) << refused.text();
 }
