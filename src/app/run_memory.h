@@ -24,7 +24,8 @@ std::string data_for(const std::string& run_or_file, const std::string& given);
 // The file that takes the place of the data's tokenizer.model: `given` (--tokenizer) or the one that the run was told; empty
 // when neither is.
 std::string named_tokenizer(const std::string& run_or_file, const std::string& given);
-// The same, or tokenizer.model of the data, or beside the run or its data; `given` is --tokenizer. InputError says where it looked.
+// The same, or tokenizer.model of the data, or beside the run or its data; `given` is --tokenizer. InputError says where it
+// looked.
 std::filesystem::path tokenizer_for(const std::string& run_or_file, const std::string& given);
 
 // Weights that a run is to begin with: those a finished run ended with, an artifact's or weight file's, or of an unfinished run

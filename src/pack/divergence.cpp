@@ -9,7 +9,7 @@
 
 namespace fairway {
 
-Divergence::Divergence(const CalibrationModel& model, std::span<const int32_t> text, int64_t length, int64_t measured)
+KlDivergence::KlDivergence(const CalibrationModel& model, std::span<const int32_t> text, int64_t length, int64_t measured)
     : executor_(model.executor),
       recipe_(model.recipe),
       stage_(model.stage),
@@ -41,7 +41,7 @@ Divergence::Divergence(const CalibrationModel& model, std::span<const int32_t> t
   }
 }
 
-std::unique_ptr<Session> Divergence::open(bool backward) {
+std::unique_ptr<Session> KlDivergence::open(bool backward) {
   Tape tape;
   const ModelOutputs outputs = build_model(tape, recipe_, params_, inputs_, stage_);
   if (!backward) {
@@ -60,7 +60,7 @@ std::unique_ptr<Session> Divergence::open(bool backward) {
   return executor_.open(std::move(recording));
 }
 
-void Divergence::fill(int64_t first) {
+void KlDivergence::fill(int64_t first) {
   for (int64_t r = 0; r < kTogether; ++r) {
     const int32_t* row = text_.data() + (first + r) * (length_ + 1);
     std::copy_n(row, length_, inputs_.tokens.as<int32_t>() + r * length_);
@@ -73,7 +73,7 @@ void Divergence::fill(int64_t first) {
     executor_.upload(input);
 }
 
-void Divergence::expect(int64_t first) {
+void KlDivergence::expect(int64_t first) {
   fill(first);
   forward_->run();
   const Tensor logits = forward_->fetch(logits_);
@@ -95,22 +95,22 @@ void Divergence::expect(int64_t first) {
   entropies_.push_back(sum / static_cast<double>(tokens));
 }
 
-double Divergence::run(Session& session, int32_t loss, int64_t first) {
+double KlDivergence::run(Session& session, int32_t loss, int64_t first) {
   fill(first);
   session.run();
   return static_cast<double>(*session.fetch(loss).as<float>()) - entropies_[static_cast<size_t>(first / kTogether)];
 }
 
-void Divergence::take(const QuantizedModel& model) { dequantize(model, params_); }
+void KlDivergence::take(const QuantizedModel& model) { dequantize(model, params_); }
 
-double Divergence::of(const QuantizedModel& model) {
+double KlDivergence::of(const QuantizedModel& model) {
   take(model);
   double sum = 0;
   for (int64_t first = rows_ - measured_; first < rows_; first += kTogether) sum += run(*forward_, loss_, first);
   return sum * kTogether / static_cast<double>(measured_);
 }
 
-void Divergence::gradient(int64_t turn) {
+void KlDivergence::gradient(int64_t turn) {
   if (!both_) both_ = open(true);
   run(*both_, loss_with_gradient_, turn * kTogether % (rows_ - measured_));
   executor_.download(params_.flat_grads());

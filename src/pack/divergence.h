@@ -12,11 +12,11 @@
 
 namespace fairway {
 
-class Divergence {
+class KlDivergence {
  public:
   // text: rows of length + 1 tokens, of which the last `measured` tell the divergence and those before its gradient; both whole
   // passes. Every rank does all of it.
-  Divergence(const CalibrationModel& model, std::span<const int32_t> text, int64_t length, int64_t measured);
+  KlDivergence(const CalibrationModel& model, std::span<const int32_t> text, int64_t length, int64_t measured);
 
   double of(const QuantizedModel& model);
 

@@ -36,7 +36,7 @@ class Fitter {
   Fitted pruned(const Fitted& natural) const;
   Fitted best(Fitted natural);
   std::vector<Fitted> candidates(Fitted natural);
-  void tune(Fitted& best, Divergence& divergence) const;
+  void tune(Fitted& best, KlDivergence& divergence) const;
   void allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const;
 
   const FitRequest& request_;
@@ -150,7 +150,7 @@ std::vector<Fitted> Fitter::candidates(Fitted natural) {
 // The expected damage of each tensor knows nothing of the others. What all errors do together is measured.
 Fitted Fitter::best(Fitted natural) {
   const uint64_t bytes = natural.bytes.size();
-  const std::unique_ptr<Divergence> divergence = request_.divergence ? request_.divergence() : nullptr;
+  const std::unique_ptr<KlDivergence> divergence = request_.divergence ? request_.divergence() : nullptr;
   if (divergence && divergence->has_gradient()) budget_ -= budget_ / kRoomForTuning;
   std::vector<Fitted> made = candidates(std::move(natural));
   if (divergence)
@@ -168,7 +168,7 @@ Fitted Fitter::best(Fitted natural) {
 }
 
 // Kept where it helps on text that it did not see, and fits.
-void Fitter::tune(Fitted& best, Divergence& divergence) const {
+void Fitter::tune(Fitted& best, KlDivergence& divergence) const {
   Fitted tuned = best;
   tune_halves(tuned.model, divergence);
   Fitted made = written(std::move(tuned.model), best.method.c_str());

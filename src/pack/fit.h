@@ -25,9 +25,9 @@ struct FitRequest {
   CodecChoice codec = CodecChoice::rans;
   bool as_published = false;  // the recipe's own setting
   std::function<void(const std::string&)> say{};
-  std::function<TensorMoments()> moments{};                   // absent: damage is told by the recipe's sensitivities
-  std::function<std::unique_ptr<Divergence>()> divergence{};  // absent: expected damage decides
-  Communicator& comm = single_process();                      // ranks share the quantizing; each gets the whole result
+  std::function<TensorMoments()> moments{};                     // absent: damage is told by the recipe's sensitivities
+  std::function<std::unique_ptr<KlDivergence>()> divergence{};  // absent: expected damage decides
+  Communicator& comm = single_process();                        // ranks share the quantizing; each gets the whole result
 };
 
 struct Fitted {

@@ -43,7 +43,7 @@ struct TunedHalves {
 
 }  // namespace
 
-void tune_halves(QuantizedModel& model, Divergence& divergence) {
+void tune_halves(QuantizedModel& model, KlDivergence& divergence) {
   if (!divergence.has_gradient()) return;
   divergence.take(model);
   std::vector<TunedHalves> all;

@@ -12,6 +12,6 @@ namespace fairway {
 inline constexpr int64_t kTuningSteps = 48;
 
 // Does nothing where the divergence has no rows for a gradient.
-void tune_halves(QuantizedModel& model, Divergence& divergence);
+void tune_halves(QuantizedModel& model, KlDivergence& divergence);
 
 }  // namespace fairway

@@ -97,9 +97,9 @@ TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, 
 
 // A quarter of the rows is measured; as many as fit into 256 MiB of predictions. On the CPU a model whose rows would take
 // minutes is measured on those of two passes, and not tuned.
-std::unique_ptr<Divergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
-                                            bool quiet) {
-  constexpr int64_t kMostRows = 128, kMostPredictions = int64_t{1} << 26, kPass = Divergence::kTogether;
+std::unique_ptr<KlDivergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
+                                              bool quiet) {
+  constexpr int64_t kMostRows = 128, kMostPredictions = int64_t{1} << 26, kPass = KlDivergence::kTogether;
   constexpr double kMostFlops = 2e12;  // of a step on all rows
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
@@ -109,7 +109,7 @@ std::unique_ptr<Divergence> make_divergence(const CalibrationRequest& request, M
   const double flops = static_cast<double>(rows * length) * flops_per_token(recipe.model, length, model.stage.looped);
   if (!machine.executor->on_device() && flops > kMostFlops) rows = measured = std::min(rows, 2 * kPass);
   const SelfCalibration own{.seed = static_cast<uint64_t>(recipe.train.seed) + 1};
-  return std::make_unique<Divergence>(model, calibration_text(model, own, rows, length + 1), length, measured);
+  return std::make_unique<KlDivergence>(model, calibration_text(model, own, rows, length + 1), length, measured);
 }
 
 HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {

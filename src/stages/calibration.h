@@ -28,8 +28,8 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
 TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
 
 // Of text of the model's own, whatever the source: what training data gives counts as training.
-std::unique_ptr<Divergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
-                                            bool quiet);
+std::unique_ptr<KlDivergence> make_divergence(const CalibrationRequest& request, Machine& machine, Communicator& comm,
+                                              bool quiet);
 
 bool wants_hessians(const QuantRecipe& quant);
 

@@ -18,7 +18,7 @@ using generate_test::randomize;
 using generate_test::shrunk;
 using generate_test::tokens_of;
 
-constexpr int64_t kRowLength = 12, kMeasuredRows = Divergence::kTogether;
+constexpr int64_t kRowLength = 12, kMeasuredRows = KlDivergence::kTogether;
 
 class DivergenceTest : public testing::Test {
  protected:
@@ -29,9 +29,9 @@ class DivergenceTest : public testing::Test {
     Queue queue;
     std::unique_ptr<Executor> executor;
   };
-  Divergence at(Site& site) {
+  KlDivergence at(Site& site) {
     const CalibrationModel model{recipe_, params_, {}, *site.executor, site.queue};
-    return Divergence(model, tokens_of(recipe_, 3 * kMeasuredRows * (kRowLength + 1), 5), kRowLength, kMeasuredRows);
+    return KlDivergence(model, tokens_of(recipe_, 3 * kMeasuredRows * (kRowLength + 1), 5), kRowLength, kMeasuredRows);
   }
   // Every number as it is.
   QuantizedModel exactly(const ParamStore& from) const {
@@ -62,7 +62,7 @@ class DivergenceTest : public testing::Test {
 
 TEST_F(DivergenceTest, GrowsWithTheError) {
   Site site(Backend::cpu, 2), alone(Backend::cpu, 1), reference(Backend::ref, 2);
-  Divergence divergence = at(site);
+  KlDivergence divergence = at(site);
   const double none = divergence.of(exactly(params_)), fine = divergence.of(rounded(7)), coarse = divergence.of(rounded(3));
   EXPECT_NEAR(none, 0, 1e-6);
   EXPECT_GT(fine, 1e-6);
@@ -77,7 +77,7 @@ TEST_F(DivergenceTest, HasTheGradientOfItsDifferences) {
   std::vector<int32_t> twice(text.begin(), text.begin() + static_cast<int64_t>(text.size()) / 2);
   twice.insert(twice.end(), twice.begin(), twice.begin() + static_cast<int64_t>(text.size()) / 2);
   const CalibrationModel model{recipe_, params_, {}, *site.executor, site.queue};
-  Divergence divergence(model, twice, kRowLength, kMeasuredRows);  // the gradient's rows are those that are measured
+  KlDivergence divergence(model, twice, kRowLength, kMeasuredRows);  // the gradient's rows are those that are measured
   ParamStore moved(parameter_table(recipe_), ParamStore::Gradients::none);
   const auto shifted = [&](double by) {
     moved.set_values(params_.flat_values());
@@ -99,7 +99,7 @@ TEST_F(DivergenceTest, HasTheGradientOfItsDifferences) {
 
 TEST_F(DivergenceTest, FallsWhenHalvesAreTuned) {
   Site site(Backend::cpu, 2), alone(Backend::cpu, 1);
-  Divergence divergence = at(site), other = at(alone);
+  KlDivergence divergence = at(site), other = at(alone);
   QuantizedModel before = rounded(6);
   for (QuantizedTensor& tensor : before.tensors)
     for (uint16_t& half : tensor.halves) half = to_half(0.95F * from_half(half));

@@ -76,15 +76,15 @@ TEST_F(Fit, TakesTheRecipesOwnSettingWhereItLosesLess) {
 // Of rounding and a trellis that one is kept whose predictions are nearer; tuning then brings it nearer still, in the budget.
 TEST_F(Fit, MeasuresWhatItChooses) {
   const auto executor = make_executor(Backend::cpu, small_.queue);
-  constexpr int64_t kLength = 16, kRows = 2 * Divergence::kTogether;
+  constexpr int64_t kLength = 16, kRows = 2 * KlDivergence::kTogether;
   std::vector<int32_t> text(static_cast<size_t>(kRows * (kLength + 1)));
   Rng rng(3);
   for (int32_t& token : text) token = static_cast<int32_t>(rng.uniform01() * static_cast<double>(small_.recipe.model.vocab));
   const CalibrationModel model{small_.recipe, small_.weights, {}, *executor, small_.queue};
   const auto judge = [&](int64_t measured) {
-    return std::make_unique<Divergence>(
+    return std::make_unique<KlDivergence>(
         model, std::span<const int32_t>(text).last(text.size() * static_cast<size_t>(measured) / kRows), kLength,
-        Divergence::kTogether);
+        KlDivergence::kTogether);
   };
   const uint64_t budget = published().bytes.size() / 2;
   const auto measured = [&](bool trellis, int64_t rows) {
@@ -96,10 +96,10 @@ TEST_F(Fit, MeasuresWhatItChooses) {
                       .budget = budget,
                       .divergence = [&] { return judge(rows); }});
   };
-  const Fitted rounded = measured(false, Divergence::kTogether), either = measured(true, Divergence::kTogether),
+  const Fitted rounded = measured(false, KlDivergence::kTogether), either = measured(true, KlDivergence::kTogether),
                tuned = measured(true, kRows);
   EXPECT_GT(rounded.divergence, 0);
-  EXPECT_EQ(rounded.divergence, judge(Divergence::kTogether)->of(rounded.model));
+  EXPECT_EQ(rounded.divergence, judge(KlDivergence::kTogether)->of(rounded.model));
   EXPECT_LE(either.divergence, rounded.divergence);
   EXPECT_LT(tuned.divergence, either.divergence);
   EXPECT_LE(tuned.bytes.size(), budget);
