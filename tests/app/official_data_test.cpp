@@ -45,6 +45,8 @@ TEST_F(OfficialData, RunsFromRecipeToReport) {
 TEST_F(OfficialData, EachStageTakesTheTokenizer) {
   run_json(with_tokenizer(train_smoke(scratch_ / "official", scratch_ / "run", {"--steps", "2"})));
   const Args score{"score", at("run"), "--data", at("official"), "--mode", "plain"};
+  EXPECT_GT(run_json(score)["val_bpb"], 0) << "the run remembers it";
+  std::filesystem::remove(scratch_ / "run" / "origin.json");
   EXPECT_EQ(run_program(score).status, 2);
   EXPECT_GT(run_json(with_tokenizer(score))["val_bpb"], 0);
   const Outcome audit = run_program(with_tokenizer({"audit", at("run"), "--data", at("official"), "--mode", "plain"}));
