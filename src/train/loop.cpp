@@ -91,6 +91,7 @@ class Loop {
   double longest_checkpoint_ = 0;  // seconds
   double last_loss_ = 0, saved_at_ = 0, startup_ = 0;
   int64_t saved_step_ = -1;
+  double saved_elapsed_ = 0;  // as the newest checkpoint tells it, without its own time
   std::optional<Validation> validation_;
   bool interrupted_ = false;
   bool averages_snapshots_ = false;
@@ -113,7 +114,7 @@ void Loop::begin(ThreadPool& pool) {
       recorded = folder_.cut_back(state->step);
       progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
       progress_.next_step = state->next_step;
-      progress_.elapsed = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
+      progress_.elapsed = saved_elapsed_ = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
       teller_.say(fmt::format("resuming after step {}", state->step));
       resumed = true;
       require_longer();
@@ -186,7 +187,7 @@ TrainSummary Loop::steps_to_the_end() {
   if (!by_steps()) teller_.stopped_by_clock(progress_);
   teller_.averaged(trainer_.averager().result_name());
   if (options_.memory_bytes) teller_.memory(options_.memory_bytes());
-  if (saved_step_ != progress_.step) checkpoint();
+  if (saved_step_ != progress_.step || (!by_steps() && saved_elapsed_ != progress_.elapsed)) checkpoint();
   trainer_.fetch_state();
   if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
   if (options_.validate) validate_now(true);
@@ -345,6 +346,7 @@ void Loop::checkpoint() {
                        .loader = loader_.save()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, run_, !by_steps());
   saved_step_ = progress_.step;
+  saved_elapsed_ = progress_.elapsed;
   note_peak();
   if (options_.forecast_bytes && comm_.root()) teller_.forecast(options_.forecast_bytes(trainer_.averager().result()));
   saved_at_ = options_.clock();

@@ -44,7 +44,7 @@ class Clock : public testing::TestWithParam<int64_t> {  // how many steps' resul
     double validations = 0;  // not counted
     int64_t checkpoints = 0;
   };
-  Ran run(const std::string& name, uint64_t seed, const std::vector<std::string>& more) {
+  Ran run(const std::string& name, uint64_t seed, const std::vector<std::string>& more, bool resume = false) {
     std::vector<std::string> settings{"model.vocab=1024", "train.seconds=20", "train.steps=0", "train.checkpoint_every=0"};
     settings.insert(settings.end(), more.begin(), more.end());
     const Recipe recipe = load_recipe("smoke", settings);
@@ -52,12 +52,12 @@ class Clock : public testing::TestWithParam<int64_t> {  // how many steps' resul
     const auto executor = make_executor(Backend::cpu, queue);
     const data::ShardSet shards = data::ShardSet::open_train(scratch_ / "data");
     data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-    RunFolder folder(scratch_ / name, recipe, false);
+    RunFolder folder(scratch_ / name, recipe, resume);
     Trainer trainer(recipe, micro_batch_geometry(recipe), *executor);
     MadeUpTimes times(seed);
     Ran ran;
     double now = 1000, begun = -1, end_of_step = 0;
-    TrainOptions options{.quiet = true, .seed = 1, .behind = GetParam()};
+    TrainOptions options{.resume = resume, .quiet = true, .seed = 1, .behind = GetParam()};
     options.clock = [&] { return now; };
     options.after_step = [&](int64_t, double, ModelStage) {
       if (begun < 0) begun = now;
@@ -92,6 +92,16 @@ TEST_P(Clock, NoStepOrCheckpointEndsPastTheBudget) {
     EXPECT_GE(ran.summary.train_seconds, 20.0 - 2 * 2.0 - 3.75) << "seed " << seed << ": no more is left than may not fit";
     EXPECT_GT(ran.checkpoints, 2) << "seed " << seed;
     EXPECT_GT(ran.validations, 7) << "seed " << seed;
+  }
+}
+
+// Also where the last thing inside the budget was a checkpoint, whose own time counts.
+TEST_P(Clock, ARunThatHasEndedHasNothingLeftToTrain) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const std::string name = "run" + std::to_string(seed);
+    const Ran ran = run(name, seed, {"train.checkpoint_every=1"});
+    const Ran again = run(name, seed, {"train.checkpoint_every=1"}, true);
+    EXPECT_EQ(again.summary.steps, ran.summary.steps) << "seed " << seed;
   }
 }
 
