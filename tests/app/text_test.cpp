@@ -100,7 +100,6 @@ TEST(ScoreText, WarnsOfWhatItChanges) {
 TEST(ScoreText, RefusesWhatCannotBe) {
   const std::string file = file_with("e.txt", "text");
   for (const auto& [args, says] : std::vector<std::pair<Args, std::string>>{
-           {on_text("score", {}), "--data is required"},
            {on_text("score", {"--text", file, "--data", made().data}), "--text and --data"},
            {on_text("score", {"--text", file, "--ladder"}), "--ladder"},
            {on_text("score", {"--text", file + ".none"}), "e.txt.none"},
