@@ -6,24 +6,13 @@
 #include <cmath>
 
 #include "backends/backends.h"
-#include "generate/tiny_recipes.h"
+#include "generate/scored_logits.h"
 #include "score/eval_model.h"
 
 namespace fairway::generate_test {
 namespace {
 
 constexpr int64_t kLength = 37;  // more than two blocks of cached keys, not whole ones
-
-// Largest difference, over the largest logit; anything that is not a number is infinitely far.
-double distance(std::span<const float> a, std::span<const float> b) {
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= worst)) worst = difference;
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
-}
 
 class Decoding : public testing::TestWithParam<Backend> {
  protected:

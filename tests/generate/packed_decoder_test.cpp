@@ -4,44 +4,14 @@
 
 #include <cmath>
 
-#include "backends/backends.h"
 #include "generate/decoder.h"
 #include "generate/packed_executor.h"
-#include "generate/tiny_recipes.h"
-#include "quant/quantize_model.h"
-#include "score/eval_model.h"
+#include "generate/scored_logits.h"
 
 namespace fairway::generate_test {
 namespace {
 
 constexpr int64_t kLength = 37;
-
-QuantizedModel quantized(Recipe recipe) {
-  recipe.quant.rule = QuantRule::rtn;
-  ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
-  randomize(params);
-  Queue queue(1);
-  QuantReport report;
-  return quantize_model(params, recipe, nullptr, queue, report);
-}
-
-// Logits of every position by the whole forward pass over the dequantized weights, as scoring does it.
-std::vector<std::vector<float>> scored(const QuantizedModel& model, const Recipe& recipe, ModelStage stage,
-                                       const std::vector<int32_t>& tokens) {
-  Queue queue(1);
-  const auto executor = make_executor(Backend::cpu, queue);
-  EvalModel whole(recipe, 1, static_cast<int64_t>(tokens.size()), stage, *executor);
-  dequantize(model, whole.params());
-  std::copy(tokens.begin(), tokens.end(), whole.tokens().begin());
-  std::fill(whole.targets().begin(), whole.targets().end(), 0);
-  whole.run();
-  std::vector<std::vector<float>> out;
-  for (size_t t = 0; t < tokens.size(); ++t) {
-    const auto logits = whole.logits(static_cast<int64_t>(t));
-    out.emplace_back(logits.begin(), logits.end());
-  }
-  return out;
-}
 
 std::vector<std::vector<float>> decoded(const QuantizedModel& model, const Recipe& recipe, ModelStage stage,
                                         const std::vector<int32_t>& tokens, int threads) {
@@ -55,16 +25,6 @@ std::vector<std::vector<float>> decoded(const QuantizedModel& model, const Recip
     out.emplace_back(decoder.logits(0).begin(), decoder.logits(0).end());
   }
   return out;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= worst)) worst = difference;
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
 }
 
 void expect_scorers_logits(const Recipe& recipe, ModelStage stage, const QuantizedModel& model) {

@@ -5,11 +5,8 @@
 #include <bit>
 #include <cmath>
 
-#include "backends/backends.h"
-#include "generate/tiny_recipes.h"
+#include "generate/scored_logits.h"
 #include "ops/cpu/isa/kernels.h"
-#include "quant/quantize_model.h"
-#include "score/eval_model.h"
 #include "textcode/exact_kernels.h"
 #include "textcode/exact_predictor.h"
 
@@ -26,32 +23,7 @@ Recipe windowed(std::string_view name) {
   return recipe;
 }
 
-QuantizedModel quantized(Recipe recipe) {
-  recipe.quant.rule = QuantRule::rtn;
-  ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
-  randomize(params);
-  Queue queue(1);
-  QuantReport report;
-  return quantize_model(params, recipe, nullptr, queue, report);
-}
-
-using Rows = std::vector<std::vector<float>>;
-
-Rows scored(const QuantizedModel& model, const Recipe& recipe, ModelStage stage, const std::vector<int32_t>& tokens) {
-  Queue queue(1);
-  const auto executor = make_executor(Backend::cpu, queue);
-  EvalModel whole(recipe, 1, static_cast<int64_t>(tokens.size()), stage, *executor);
-  dequantize(model, whole.params());
-  std::copy(tokens.begin(), tokens.end(), whole.tokens().begin());
-  std::fill(whole.targets().begin(), whole.targets().end(), 0);
-  whole.run();
-  Rows out;
-  for (size_t t = 0; t < tokens.size(); ++t) {
-    const auto logits = whole.logits(static_cast<int64_t>(t));
-    out.emplace_back(logits.begin(), logits.end());
-  }
-  return out;
-}
+using Rows = LogitRows;
 
 // Logits of one lane of several; the other lanes see the same tokens later on in the row.
 Rows predicted(const QuantizedModel& model, const Recipe& recipe, ModelStage stage, const std::vector<int32_t>& tokens,
@@ -69,16 +41,6 @@ Rows predicted(const QuantizedModel& model, const Recipe& recipe, ModelStage sta
     out.emplace_back(predictor.logits(lane).begin(), predictor.logits(lane).end());
   }
   return out;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = 0, largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= worst)) worst = difference;
-    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
-  }
-  return std::isfinite(worst) && a.size() == b.size() && largest > 0 ? worst / largest : INFINITY;
 }
 
 TEST(ExactPredictor, IsNearTheScorersLogits) {
