@@ -90,7 +90,7 @@ TrainingPlan fit_memory(const TrainRequest& request, const Compute& compute, con
   const Place place = place_of(request, compute, comm);
   const int64_t asked = recipe.train.micro_batch_tokens;
   if (place.free_bytes < 0) return {asked, ""};
-  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::none);
+  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::kept);  // or nothing is saved for them
   const double fixed = kFloatsForAWeight * static_cast<double>(params.flat_values().spec.bytes());
   const auto needed = [&](int64_t tokens) {
     return fixed + place.share * static_cast<double>(activation_bytes(recipe, params, tokens));
