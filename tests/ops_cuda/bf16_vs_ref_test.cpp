@@ -304,12 +304,13 @@ TEST(CudaBf16Published, Heads) {
     }
 }
 
-// A document over many tiles beside others that share one, some of a single token.
+// A document over many tiles beside others that share one, some of a single token, and documents behind which a tile begins.
 TEST(CudaBf16Published, DocumentsOfEveryLength) {
   constexpr int64_t kMany = 640;
   const Slot q = uniform({kMany, 512}, -2, 2), k = uniform({kMany, 256}, -2, 2), v = uniform({kMany, 256});
   const Attention op{.row_length = kMany, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = true};
-  for (const Slot& starts : {segments(kMany, 4, 400), segments(kMany, 150, 1), segments(kMany, 2), segments(kMany, 1e9)})
+  for (const Slot& starts : {segments(kMany, 4, 400), segments(kMany, 60, 130), segments(kMany, 90), segments(kMany, 150, 1),
+                             segments(kMany, 2), segments(kMany, 1e9)})
     check_published<Attention>({op, {q, k, v, starts, uniform({kMany, 8}, -2, 2)}});
 }
 

@@ -142,7 +142,7 @@ bool head_output_rows_backward(Scratch& scratch, const HeadOutput& op, const Bac
 }
 
 void head_output_backward(Scratch& scratch, const HeadOutput& op, const Backward<HeadOutput>& b) {
-  if (head_output_rows_backward(scratch, op, b, {nullptr, nullptr, Divisor(1), Divisor(1)})) return;
+  if (head_output_rows_backward(scratch, op, b, {nullptr, nullptr, Divisor(1), Divisor(1), nullptr, 0})) return;
   const Groups n = groups_of(op, b.in, b.din.v);
   with_type(b.in.y, false, [&]<class T, int V>() {
     output_backward<T><<<blocks_for(scratch.context(), n.items, kWarps), kThreads, 0, scratch.stream()>>>(

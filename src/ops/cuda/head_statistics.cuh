@@ -14,15 +14,17 @@ struct alignas(16) PairStatistics {
 };
 
 struct HeadStatistics {
-  PairStatistics* of_pairs;  // (B, H, T/2); null: not wanted
+  PairStatistics* of_pairs;  // (B, H, slots/2); null: not wanted
   const float* lse;          // (B, H, T)
   Divisor heads, length;     // H, T
+  const int* slot;           // (T) of packed documents: where a row lies among a head's; null: at its place in the sequence
+  unsigned slots;            // of a head and sequence
   __device__ void put(unsigned row, unsigned head, float along) const {
     if (of_pairs == nullptr) return;
     const unsigned sequence = length.quotient(row), place = row - sequence * length.value;
-    const unsigned at = (sequence * heads.value + head) * length.value + place;
-    PairStatistics& to = of_pairs[at / 2];
-    to.lse[at % 2] = lse[at] * kLog2E;
+    const unsigned block = sequence * heads.value + head, at = slot != nullptr ? static_cast<unsigned>(slot[row]) : place;
+    PairStatistics& to = of_pairs[(block * slots + at) / 2];
+    to.lse[at % 2] = lse[block * length.value + place] * kLog2E;
     to.along[at % 2] = along;
   }
 };

@@ -33,8 +33,9 @@ struct Maps {
   CUtensorMap q, k, v, dy;
 };
 struct Statistics {
-  const PairStatistics* of_pairs;  // (B, H, T/2)
-  const int* ends;                 // of packed documents, else null
+  const PairStatistics* of_pairs;  // (B, H, slots/2)
+  int slots;                       // of a head and sequence
+  DocumentTiles documents;
 };
 
 // Where the documents end of a thread's two keys and of the tile's first, the earliest of all: queries from there on do not see
@@ -43,8 +44,11 @@ template <bool Segmented>
 struct Ends {
   int of_row[2], earliest;
   __device__ Ends(const HeadShape& s, const int* ends, int key, int row)
-      : of_row{Segmented ? ends[row] : s.length, Segmented ? ends[row + 8] : s.length},
-        earliest(Segmented ? ends[key] : s.length) {}
+      : of_row{of(s, ends, row), of(s, ends, row + 8)}, earliest(of(s, ends, key)) {}
+  // A tile may go on behind the last row, where nobody looks.
+  __device__ static int of(const HeadShape& s, const int* ends, int row) {
+    return Segmented ? ends[min(row, s.length - 1)] : s.length;
+  }
 };
 
 // exp2(score·c − lse) of keys (rows) × queries (columns), 0 where a query does not see a key. The accumulators of scores are
@@ -82,19 +86,33 @@ __device__ inline void key_slopes(Fragment& to, const float* dp, const Fragment&
 // The block's keys and the turns it takes: all queries that see them, the heads of each in turn. A block in the next document
 // then reaches the queries that two documents share at once, in all heads, and does not keep the blocks of this one waiting.
 struct Walk {
-  int sequence, kv_head, first_key, base, group, pairs, total;
+  int sequence, kv_head, first_key, end, base, first_slot, group, total;  // `end` of the keys, in the batch
   template <bool Segmented>
-  __device__ static Walk of(const HeadShape& s, const int* ends, int ticket) {
-    const int blocks = s.length / kPair, item = ticket / blocks;
-    Walk w{item / s.kv_heads, item % s.kv_heads, (blocks - 1 - ticket % blocks) * kPair};
-    w.base = w.sequence * s.length;
+  __device__ static Walk of(const HeadShape& s, const DocumentTiles& documents, int ticket) {
+    Walk w;
     w.group = s.heads / s.kv_heads;
-    w.pairs = ((Segmented ? ends[w.first_key + kPair - 1] : s.length) - w.first_key + kPair - 1) / kPair;
-    w.total = w.group * w.pairs;
+    if constexpr (Segmented) {
+      const int tile = documents.order[ticket / s.kv_heads];
+      const DocumentTile keys = documents.tiles[tile];
+      w.sequence = 0, w.kv_head = ticket % s.kv_heads;
+      w.first_key = keys.first, w.end = keys.end, w.first_slot = tile * kPair;
+      w.total = w.group * keys.reach;
+    } else {
+      const int blocks = s.length / kPair, item = ticket / blocks;
+      w.sequence = item / s.kv_heads, w.kv_head = item % s.kv_heads;
+      w.first_key = w.first_slot = (blocks - 1 - ticket % blocks) * kPair;
+      w.end = (w.sequence + 1) * s.length;
+      w.total = w.group * ((s.length - w.first_key) / kPair);
+    }
+    w.base = w.sequence * s.length;
     return w;
   }
   __device__ int head(int turn) const { return kv_head * group + turn % group; }
   __device__ int query(int turn) const { return first_key + turn / group * kPair; }
+  // Of a turn's first query.
+  __device__ int64_t slot(const HeadShape& s, int slots, int turn) const {
+    return int64_t{sequence * s.heads + head(turn)} * slots + first_slot + turn / group * kPair;
+  }
 };
 
 // The queries of a block's next turns come before its keys, which wait until those of the item before are done with.
@@ -108,12 +126,13 @@ __device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s,
     const int head = w.head(of_item), query = w.base + w.query(of_item);
     load_pair(shared.q[stage], maps.q, head * kTile, query, pipe.full[stage]);
     load_pair(shared.dy[stage], maps.dy, head * kTile, query, pipe.full[stage]);
-    load_bytes(shared.stats[stage], stats.of_pairs + s.statistic(query, head) / 2, sizeof(shared.stats[0]), pipe.full[stage]);
+    load_bytes(shared.stats[stage], stats.of_pairs + w.slot(s, stats.slots, of_item) / 2, sizeof(shared.stats[0]),
+               pipe.full[stage]);
   };
   for (int n = 0;; ++n) {
-    const int item = min(atomicAdd(ticket, 1), items);
-    if (item == items) return shared.agenda.announce_end(n, items);
-    const Walk w = Walk::of<Segmented>(s, stats.ends, item);
+    const int item = atomicAdd(ticket, 1);
+    if (item >= items) return shared.agenda.announce_end(n);
+    const Walk w = Walk::of<Segmented>(s, stats.documents, item);
     const int ahead = min(w.total, Shared::kStages);
     for (int i = 0; i < ahead; ++i) load_turn(w, i);
     Barrier& landed = shared.agenda.announce(n, item, 4 * kTileBytes);
@@ -125,15 +144,15 @@ __device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s,
 
 // Adds each turn's dq to the sums when the block's place in the order has come.
 template <bool Segmented>
-__device__ void send_sums(Shared& shared, const HeadShape& s, const int* ends, const Sums& sums, int items) {
+__device__ void send_sums(Shared& shared, const HeadShape& s, const Statistics& stats, const Sums& sums) {
   for (int n = 0, all = 0;; ++n) {
     const int item = shared.agenda.read(n);
-    if (item == items) return;
-    const Walk w = Walk::of<Segmented>(s, ends, item);
+    if (item == shared.agenda.kEnd) return;
+    const Walk w = Walk::of<Segmented>(s, stats.documents, item);
     shared.agenda.release(n);
     for (int turn = 0; turn < w.total; ++turn, ++all) {
-      const int64_t pair = s.statistic(w.base + w.query(turn), w.head(turn)) / kPair;
-      const int before = (w.query(turn) - w.first_key) / kPair;  // blocks of keys nearer to these queries
+      const int64_t pair = w.slot(s, stats.slots, turn) / kPair;
+      const int before = turn / w.group;  // blocks of keys nearer to these queries
       if (before > 0) wait_for_count(sums.added + pair, before);
       for (int half = 0; half < 2; ++half) {
         shared.dq_written[half].wait(static_cast<uint32_t>(all) % 2);
@@ -225,13 +244,13 @@ __device__ void multiply_turns(Shared& shared, const HeadShape& s, const int* al
   pin(dq);
   shared.agenda.release(n);
   hand_over(shared, mine, end - 1, dq);
-  dk.store(w.base + key, w.kv_head * kTile, dk_sum, s.scale);
-  dv.store(w.base + key, w.kv_head * kTile, dv_sum, 1);
+  dk.store(w.base + key, w.end, w.kv_head * kTile, dk_sum, s.scale);
+  dv.store(w.base + key, w.end, w.kv_head * kTile, dv_sum, 1);
 }
 
 template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
-    backward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int items, const Statistics stats, const Sums sums,
+    backward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int blocks, const Statistics stats, const Sums sums,
                     Places dk, Places dv) {
   extern __shared__ std::byte memory[];
   auto& shared = tiles_of<Shared>(memory);
@@ -249,16 +268,17 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (warpgroup == 0) {
     give_registers<40>();
-    if (threadIdx.x == 0) copy_tiles<Segmented>(shared, maps, s, stats, items, sums.ticket);
-    if (threadIdx.x == 32) send_sums<Segmented>(shared, s, stats.ends, sums, items);
+    if (threadIdx.x == 0)
+      copy_tiles<Segmented>(shared, maps, s, stats, (Segmented ? *stats.documents.count : blocks) * s.kv_heads, sums.ticket);
+    if (threadIdx.x == 32) send_sums<Segmented>(shared, s, stats, sums);
     return;
   }
   take_registers<232>();
   for (int n = 0, begun = 0;; ++n) {
     const int item = shared.agenda.read(n);
-    if (item == items) return;
-    const Walk walk = Walk::of<Segmented>(s, stats.ends, item);
-    multiply_turns<Segmented>(shared, s, stats.ends, walk, warpgroup - 1, n, begun, dk, dv);
+    if (item == shared.agenda.kEnd) return;
+    const Walk walk = Walk::of<Segmented>(s, stats.documents, item);
+    multiply_turns<Segmented>(shared, s, stats.documents.ends, walk, warpgroup - 1, n, begun, dk, dv);
     begun += walk.total;
   }
 }
@@ -268,11 +288,12 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b,
                               const Backward<HeadOutput>& output) {
   const HeadShape s = head_shape(op, b.in);
-  const int64_t items = b.in.q.rows() * s.heads, counters = items / kPair + 1;
-  Sums sums{scratch.take<FloatTile>(items / kTile), scratch.take<int>(counters), nullptr};
+  const DocumentTiles documents = document_tiles(scratch, s);
+  const HeadStatistics statistics = head_statistics(scratch, s, documents, b.saved.lse);
+  const int64_t slots = b.in.q.rows() / s.length * s.heads * statistics.slots, counters = slots / kPair + 1;
+  Sums sums{scratch.take<FloatTile>(slots / kTile), scratch.take<int>(counters), nullptr};
   sums.ticket = sums.added + counters - 1;
   check(cudaMemsetAsync(sums.added, 0, static_cast<size_t>(counters) * sizeof(int), scratch.stream()), "cudaMemsetAsync");
-  const HeadStatistics statistics = head_statistics(scratch, s, b.saved.lse);
   const bool shapes = op.shapes_output(b.in);
   if (!shapes || !head_output_rows_backward(scratch, op.output(), output, statistics)) {
     if (shapes) head_output_backward(scratch, op.output(), output);
@@ -280,11 +301,12 @@ void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backw
   }
   const Backward<Attention> inner = op.before_output(b, shapes ? output.din.y : b.dout.z);
   const Maps maps{tile_map(b.in.q), tile_map(b.in.k), tile_map(b.in.v), tile_map(inner.dout.z)};
-  const auto blocks = static_cast<int>(b.in.q.rows() / kPair * s.kv_heads);
+  const auto blocks = static_cast<int>(b.in.q.rows() / kPair);
   launch_tiles<Shared>(scratch, b.in.segment_start ? backward_kernel<true> : backward_kernel<false>,
-                       staying_blocks(scratch.context(), blocks), maps, s, blocks,
-                       Statistics{statistics.of_pairs, document_ends(scratch, s)}, sums, places(b.din.k), places(inner.din.v));
-  if (b.din.q) round_sums(scratch, s, sums, b.din.q);
+                       staying_blocks(scratch.context(), blocks * s.kv_heads), maps, s, blocks,
+                       Statistics{statistics.of_pairs, static_cast<int>(statistics.slots), documents}, sums, places(b.din.k),
+                       places(inner.din.v));
+  if (b.din.q) round_sums(scratch, s, statistics, sums, b.din.q);
   check_launch("attention' of 64-wide heads");
 }
 

@@ -4,7 +4,7 @@
 // the sums: the queries' own values are among the last that streamed by.
 #include "ops/cuda/attention_tiles.h"
 #include "ops/cuda/head_rows.cuh"
-#include "ops/cuda/sm90/attention_shape.cuh"
+#include "ops/cuda/sm90/document_tiles.cuh"
 
 namespace fairway::cuda {
 namespace {
@@ -35,12 +35,16 @@ __device__ inline float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// Where the documents begin of a thread's two rows and of the tile's last, the latest of all.
+// Where the documents begin of a thread's two rows and of the last of the warpgroup's, the latest of all. A tile of documents
+// may go on behind its last row, where nobody looks.
 template <bool Segmented>
 struct Starts {
   int first[2] = {0, 0}, latest = 0;
-  __device__ Starts(const HeadShape& s, int query, int row) {
-    if constexpr (Segmented) first[0] = s.start[row], first[1] = s.start[row + 8], latest = s.start[query + kTile - 1];
+  __device__ Starts(const HeadShape& s, int query, int row, int end) {
+    if constexpr (Segmented) {
+      first[0] = s.start[min(row, s.length - 1)], first[1] = s.start[min(row + 8, s.length - 1)];
+      latest = s.start[min(query + kTile, end) - 1];
+    }
   }
 };
 
@@ -83,39 +87,35 @@ __device__ inline void weigh(Fragment (&to)[2], const WideAccumulator& scores, R
   for (int b = 0; b < 2; ++b) rows.total[b] = rows.total[b] * shrink[b] + (total[2 * b] + total[2 * b + 1]);
 }
 
-// Queries of one head. The last come first: of a sequence they see the most keys.
+// Queries of one head and the keys that they see, in pairs of tiles. The last queries of a sequence come first: they see the
+// most keys.
 struct Task {
-  int base, head, first_query;
-  __device__ Task(const HeadShape& s, int all_rows, int item) {
-    const int columns = all_rows / s.length * s.heads;
-    base = item % columns / s.heads * s.length;
-    head = item % s.heads;
-    first_query = (s.length / kPair - 1 - item / columns) * kPair;
-  }
-};
-// The keys that they see, in pairs of tiles.
-struct Keys {
-  int first, pairs;
+  int base, head, first_query, end, pairs;  // `end` of the queries
   template <bool Segmented>
-  __device__ static Keys of(const HeadShape& s, int first_query) {
-    const int first = Segmented ? s.start[first_query] / kPair * kPair : 0;
-    return {first, (first_query - first) / kPair + 1};
+  __device__ static Task of(const HeadShape& s, const DocumentTiles& documents, int all_rows, int item) {
+    if constexpr (Segmented) {
+      const DocumentTile tile = documents.next(item / s.heads);
+      return {0, item % s.heads, tile.first, tile.end, tile.back + 1};
+    } else {
+      const int columns = all_rows / s.length * s.heads, pairs = s.length / kPair - item / columns;
+      return {item % columns / s.heads * s.length, item % s.heads, (pairs - 1) * kPair, pairs * kPair, pairs};
+    }
   }
+  __device__ int first_key() const { return first_query - (pairs - 1) * kPair; }
 };
 
 template <bool Segmented>
-__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, int all_rows, int* counter) {
-  const int items = all_rows / kPair * s.heads;
+__device__ void copy_tiles(Shared& shared, const Maps& maps, const HeadShape& s, const DocumentTiles& documents, int all_rows,
+                           int items, int* counter) {
   for (int n = 0, turn = 0;; ++n) {
-    const int item = min(atomicAdd(counter, 1), items);
-    if (item == items) return shared.agenda.announce_end(n, items);
-    const Task t(s, all_rows, item);
-    const Keys keys = Keys::of<Segmented>(s, t.first_query);
+    const int item = atomicAdd(counter, 1);
+    if (item >= items) return shared.agenda.announce_end(n);
+    const Task t = Task::of<Segmented>(s, documents, all_rows, item);
     const int kv_head = t.head / (s.heads / s.kv_heads);
     Barrier& landed = shared.agenda.announce(n, item, 2 * kTileBytes);
     load_pair(shared.q[n % Shared::kPlaces], maps.q, t.head * kTile, t.base + t.first_query, landed);
-    for (int i = 0; i < keys.pairs; ++i, ++turn) {
-      const int stage = shared.pipe.to_fill(turn, 4 * kTileBytes), key = t.base + keys.first + i * kPair;
+    for (int i = 0; i < t.pairs; ++i, ++turn) {
+      const int stage = shared.pipe.to_fill(turn, 4 * kTileBytes), key = t.base + t.first_key() + i * kPair;
       load_pair(shared.k[stage], maps.k, kv_head * kTile, key, shared.pipe.full[stage]);
       load_pair(shared.v[stage], maps.v, kv_head * kTile, key, shared.pipe.full[stage]);
     }
@@ -145,17 +145,18 @@ struct OwnValues {
 // A warpgroup's 64 queries over all their keys; `begun` turns were taken before. Gives the turns taken after; the last one's
 // tiles are the caller's to release.
 template <bool Segmented>
-__device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int query, int begun, Accumulator& sum, Rows& rows) {
+__device__ int attend(Shared& shared, const HeadShape& s, const Task& t, const Tile& q, int query, int begun, Accumulator& sum,
+                      Rows& rows) {
   auto& pipe = shared.pipe;
   const float c = s.scale * kLog2E;
-  const Keys keys = Keys::of<Segmented>(s, query / kPair * kPair);
   const int own_row = query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4;
-  const Starts<Segmented> starts(s, query, own_row);
+  const int first_key = t.first_key(), pairs = t.pairs;
+  const Starts<Segmented> starts(s, query, own_row, t.end);
   WideAccumulator scores;
   Fragment even[2], odd[2];
   float shrink[2];
   const auto score = [&](Fragment(&weights)[2], int turn) {
-    hide(scores, starts, query, own_row, keys.first + turn * kPair);
+    hide(scores, starts, query, own_row, first_key + turn * kPair);
     weigh(weights, scores, rows, c, shrink);
   };
   const auto add_values = [&](const Fragment(&weights)[2], int turn) {
@@ -183,11 +184,11 @@ __device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int que
   pin(scores);
   score(even, 0);
   int turn = 0;
-  for (; turn + 2 < keys.pairs; turn += 2) {
+  for (; turn + 2 < pairs; turn += 2) {
     take(even, odd, turn);
     take(odd, even, turn + 1);
   }
-  if (turn + 1 < keys.pairs) {
+  if (turn + 1 < pairs) {
     take(even, odd, turn);
     add_values(odd, turn + 1);
   } else {
@@ -195,7 +196,7 @@ __device__ int attend(Shared& shared, const HeadShape& s, const Tile& q, int que
   }
   wgmma_wait<0>();
   pin(sum);
-  return begun + keys.pairs;
+  return begun + pairs;
 }
 
 // What becomes of the heads' outputs, and where it goes.
@@ -212,20 +213,23 @@ __device__ inline void expect_logits(const HeadShape& s, const Task& t, int quer
   const int row = t.base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4;
 #pragma unroll
   for (int b = 0; b < 2; ++b)
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(to.logit + int64_t{row + 8 * b} * s.heads + t.head));
+    if (row + 8 * b < t.base + t.end)
+      asm volatile("prefetch.global.L1 [%0];" ::"l"(to.logit + int64_t{row + 8 * b} * s.heads + t.head));
 }
 
 // z = s·(y − (y·u)u), u = v/‖v‖.
-__device__ inline void store_rows(const HeadShape& s, const Task& t, int query, const Accumulator& sum, const Rows& rows,
-                                  const OwnValues& own, const Output& to) {
+template <bool Segmented>
+__device__ void store_rows(const HeadShape& s, const Task& t, int query, const Accumulator& sum, const Rows& rows,
+                           const OwnValues& own, const Output& to) {
   const int lane = lane_id(), row = t.base + query + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
   for (int b = 0; b < 2; ++b) {
     const float total = quad_sum(rows.total[b]);
     const int64_t head = int64_t{row + 8 * b} * s.heads + t.head;
-    if (lane % 4 == 0) to.lse[s.statistic(row + 8 * b, t.head)] = rows.top[b] * s.scale + logf(total);
+    const bool inside = !Segmented || row + 8 * b < t.end;
+    if (lane % 4 == 0 && inside) to.lse[s.statistic(row + 8 * b, t.head)] = rows.top[b] * s.scale + logf(total);
     float factor = 1.0f / total, taken = 0;  // z = factor·sum − taken·v
-    if (to.logit != nullptr) factor *= sigmoid(OutputRows::kGateScale * to.logit[head]);
+    if (to.logit != nullptr && inside) factor *= sigmoid(OutputRows::kGateScale * to.logit[head]);
     if (to.exclusive) {
       float squares = 0, along = 0;
 #pragma unroll
@@ -236,9 +240,10 @@ __device__ inline void store_rows(const HeadShape& s, const Task& t, int query, 
       }
       const float inverse = 1.0f / fmaxf(sqrtf(quad_sum(squares)), OutputRows::kNormFloor);
       along = quad_sum(along) * inverse;
-      if (lane % 4 == 0) to.dot[head] = along / total;
+      if (lane % 4 == 0 && inside) to.dot[head] = along / total;
       taken = factor * along * inverse;
     }
+    if (!inside) continue;
     bf16* place = to.z + head * kTile + 2 * (lane % 4);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -251,7 +256,8 @@ __device__ inline void store_rows(const HeadShape& s, const Task& t, int query, 
 
 template <bool Segmented>
 __global__ void __launch_bounds__(kBlockThreads, 1)
-    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, int all_rows, int* counter, const Output output) {
+    forward_kernel(const __grid_constant__ Maps maps, const HeadShape s, const DocumentTiles documents, int all_rows,
+                   int* counter, const Output output) {
   extern __shared__ std::byte memory[];
   auto& shared = tiles_of<Shared>(memory);
   if (threadIdx.x == 0) {
@@ -263,27 +269,29 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (warpgroup == 0) {
     give_registers<24>();
-    if (threadIdx.x == 0) copy_tiles<Segmented>(shared, maps, s, all_rows, counter);
+    if (threadIdx.x == 0)
+      copy_tiles<Segmented>(shared, maps, s, documents, all_rows, (Segmented ? *documents.count : all_rows / kPair) * s.heads,
+                            counter);
     return;
   }
   take_registers<240>();
-  const int items = all_rows / kPair * s.heads;
   for (int n = 0, begun = 0;; ++n) {
     const int item = shared.agenda.read(n);
-    if (item == items) return;
+    if (item == shared.agenda.kEnd) return;
     Accumulator sum = {};
     Rows rows;
     OwnValues values;
     const int own = (warpgroup - 1) * kTile;
-    const Task begins(s, all_rows, item);
+    const Task begins = Task::of<Segmented>(s, documents, all_rows, item);
     expect_logits(s, begins, begins.first_query + own, output);
-    begun =
-        attend<Segmented>(shared, s, shared.q[n % Shared::kPlaces][warpgroup - 1], begins.first_query + own, begun, sum, rows);
+    begun = attend<Segmented>(shared, s, begins, shared.q[n % Shared::kPlaces][warpgroup - 1], begins.first_query + own, begun,
+                              sum, rows);
     values.read(shared.v[(begun - 1) % Shared::kStages][warpgroup - 1]);
     shared.pipe.release(begun - 1);
-    const Task t(s, all_rows, shared.agenda.again(n));  // not kept: the loop over keys needs every register
+    // Not kept: the loop over keys needs every register.
+    const Task t = Task::of<Segmented>(s, documents, all_rows, shared.agenda.again(n));
     shared.agenda.release(n);
-    store_rows(s, t, t.first_query + own, sum, rows, values, output);
+    store_rows<Segmented>(s, t, t.first_query + own, sum, rows, values, output);
   }
 }
 
@@ -293,10 +301,11 @@ void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forwar
   const HeadShape s = head_shape(op, f.in);
   const Maps maps{tile_map(f.in.q), tile_map(f.in.k), tile_map(f.in.v)};
   const auto rows = static_cast<int>(f.in.q.rows());
+  const DocumentTiles documents = document_tiles(scratch, s);
   int* counter = scratch.take<int>(1);
   check(cudaMemsetAsync(counter, 0, sizeof(int), scratch.stream()), "cudaMemsetAsync");
   launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>,
-                       staying_blocks(scratch.context(), rows / kPair * s.heads), maps, s, rows, counter,
+                       staying_blocks(scratch.context(), rows / kPair * s.heads), maps, s, documents, rows, counter,
                        Output{pointer<bf16>(f.out.z), pointer<float>(f.saved.lse), pointer<float>(f.saved.dot),
                               pointer<float>(f.in.logit), op.exclusive});
   check_launch("attention of 64-wide heads");

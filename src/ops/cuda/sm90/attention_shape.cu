@@ -10,13 +10,17 @@ namespace fairway::cuda {
 bool suits_attention_tiles(const Context& context, const Attention& op, const Attention::In& in) {
   const int64_t length = in.segment_start ? in.q.rows() : op.row_length;
   return context.capability() == sm90::kCapability && in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile &&
-         length % (2 * sm90::kTile) == 0 && in.q.rows() * op.heads < (int64_t{1} << 31) && aligned_rows(in.q) &&
+         length % kPair == 0 && op.row_length >= kPair && in.q.rows() * op.heads < (int64_t{1} << 29) && aligned_rows(in.q) &&
          aligned_rows(in.k) && aligned_rows(in.v);
 }
 
 HeadShape head_shape(const Attention& op, const Attention::In& in) {
-  return {static_cast<int>(in.segment_start ? in.q.rows() : op.row_length), static_cast<int>(op.heads),
-          static_cast<int>(op.kv_heads), static_cast<float>(op.scale), pointer<int32_t>(in.segment_start)};
+  return {static_cast<int>(in.segment_start ? in.q.rows() : op.row_length),
+          static_cast<int>(op.heads),
+          static_cast<int>(op.kv_heads),
+          static_cast<float>(op.scale),
+          pointer<int32_t>(in.segment_start),
+          static_cast<int>(op.row_length)};
 }
 
 CUtensorMap tile_map(const Tensor& rows) {

@@ -13,6 +13,7 @@ struct HeadShape {
   int length, heads, kv_heads;  // packed documents are one sequence of all rows
   float scale;
   const int32_t* start;  // of each row's document, or null
+  int row_length;        // of the batch; documents do not go on from row to row
   // Place of a row and head in (B, H, T).
   __host__ __device__ int64_t statistic(int row, int head) const {
     const int sequence = row / length;
@@ -53,6 +54,7 @@ struct Pipe {
 // other from a counter in global memory, so that the end of one and the beginning of the next overlap.
 template <int kPlaces>
 struct Agenda {
+  static constexpr int kEnd = -1;  // instead of an item
   sm90::Barrier full[kPlaces], empty[kPlaces];
   int item[kPlaces];
   __device__ void init(uint32_t readers) {
@@ -67,8 +69,8 @@ struct Agenda {
     full[n % kPlaces].expect(bytes);
     return full[n % kPlaces];
   }
-  __device__ void announce_end(int n, int items) {
-    write(n, items);
+  __device__ void announce_end(int n) {
+    write(n, kEnd);
     full[n % kPlaces].arrive();
   }
   __device__ int read(int n) {

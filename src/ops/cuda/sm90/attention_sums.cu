@@ -7,11 +7,6 @@ namespace {
 
 using sm90::kTile;
 
-// How 32-bit numbers of queries split; suits_attention_tiles keeps them below 2³¹.
-struct Split {
-  Divisor heads, length;
-};
-
 // Eight lanes a query and head.
 __global__ void gather_kernel(unsigned items, const bf16* a, const bf16* b, HeadStatistics to) {
   constexpr int kLanes = 8, kEach = 8;
@@ -29,46 +24,52 @@ __global__ void gather_kernel(unsigned items, const bf16* a, const bf16* b, Head
   }
 }
 
-// The first row behind `row` whose document begins behind it.
-__global__ void find_ends(int rows, const int32_t* start, int* ends) {
-  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (row >= rows) return;
-  int low = row + 1, high = rows;
-  for (int reach = 1; low < high && reach < rows; reach *= 2) {  // documents are short: look near by first
-    const int place = min(row + reach, rows - 1);
-    if (start[place] > row) {
-      high = min(high, place);
-      break;
-    }
-    low = place + 1;
+// Where the rows of a tile lie, and statistics that leave every product finite where it has none.
+__global__ void settle_tiles(DocumentTiles documents, HeadStatistics to, int* slot) {
+  const int tile = static_cast<int>(blockIdx.x), place = static_cast<int>(threadIdx.x);
+  if (tile >= *documents.count) return;
+  const int row = documents.tiles[tile].first + place, at = tile * kPair + place;
+  if (row < documents.tiles[tile].end) {
+    slot[row] = at;
+    return;
   }
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    start[middle] > row ? high = middle : low = middle + 1;
+  for (unsigned head = 0; head < to.heads.value; ++head) {
+    PairStatistics& none = to.of_pairs[(head * to.slots + static_cast<unsigned>(at)) / 2];
+    none.lse[at % 2] = none.along[at % 2] = 0;
   }
-  ends[row] = low;
 }
 
-// Eight lanes a row of a tile.
-__global__ void round_kernel(Split split, unsigned lines, const float* sums, float factor, Places dq) {
+// Eight lanes a query and head.
+__global__ void round_kernel(HeadStatistics slots, unsigned lines, const float* sums, float factor, Places dq) {
   const unsigned lane = threadIdx.x % kPieces;
   for (auto line = static_cast<unsigned>(first_group<kPieces>()); line < lines;
        line += static_cast<unsigned>(group_stride<kPieces>())) {  // of (B, H, T)
+    const unsigned block = slots.length.quotient(line), place = line - block * slots.length.value;
+    const unsigned at = slots.slot != nullptr ? static_cast<unsigned>(slots.slot[place]) : place;
     float x[kPiece];
-    Source<float>{sums}.load((int64_t{line} * kPieces + lane) * kPiece, x);
+    Source<float>{sums}.load((int64_t{block * slots.slots + at} * kPieces + lane) * kPiece, x);
 #pragma unroll
     for (float& v : x) v *= factor;
-    const unsigned block = split.length.quotient(line), place = line - block * split.length.value;
-    const unsigned sequence = split.heads.quotient(block), head = block - sequence * split.heads.value;
-    const int64_t row = int64_t{sequence} * split.length.value + place;
-    dq.sink.store(row * dq.pitch + head * kTile + (lane ^ (place % 8)) * kPiece, x);
+    const unsigned sequence = slots.heads.quotient(block), head = block - sequence * slots.heads.value;
+    const int64_t row = int64_t{sequence} * slots.length.value + place;
+    dq.sink.store(row * dq.pitch + head * kTile + (lane ^ (at % 8)) * kPiece, x);
   }
 }
 
 }  // namespace
 
-HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const Tensor& lse) {
-  return {scratch.take<PairStatistics>(lse.numel() / 2), pointer<float>(lse), Divisor(s.heads), Divisor(s.length)};
+HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const DocumentTiles& documents, const Tensor& lse) {
+  const bool packed = documents.tiles != nullptr;
+  const int slots = packed ? documents.most * kPair : s.length;
+  int* slot = packed ? scratch.take<int>(s.length) : nullptr;
+  const HeadStatistics to{scratch.take<PairStatistics>(lse.numel() / s.length * slots / 2),
+                          pointer<float>(lse),
+                          Divisor(s.heads),
+                          Divisor(s.length),
+                          slot,
+                          static_cast<unsigned>(slots)};
+  if (packed) settle_tiles<<<documents.most, kPair, 0, scratch.stream()>>>(documents, to, slot);
+  return to;
 }
 
 void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b) {
@@ -77,17 +78,10 @@ void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const
       static_cast<unsigned>(items), pointer<bf16>(a), pointer<bf16>(b), statistics);
 }
 
-const int* document_ends(Scratch& scratch, const HeadShape& s) {
-  if (s.start == nullptr) return nullptr;
-  int* ends = scratch.take<int>(s.length);
-  find_ends<<<(s.length + kThreads - 1) / kThreads, kThreads, 0, scratch.stream()>>>(s.length, s.start, ends);
-  return ends;
-}
-
-void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq) {
+void round_sums(Scratch& scratch, const HeadShape& s, const HeadStatistics& slots, const Sums& sums, const Tensor& dq) {
   const int64_t lines = dq.rows() * s.heads;
   round_kernel<<<blocks_for(scratch.context(), lines, kThreads / kPieces), kThreads, 0, scratch.stream()>>>(
-      {Divisor(s.heads), Divisor(s.length)}, static_cast<unsigned>(lines), sums.tiles->at, s.scale, places(dq));
+      slots, static_cast<unsigned>(lines), sums.tiles->at, s.scale, places(dq));
 }
 
 }  // namespace fairway::cuda

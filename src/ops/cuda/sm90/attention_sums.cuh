@@ -4,27 +4,28 @@
 
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/head_statistics.cuh"
-#include "ops/cuda/sm90/attention_shape.cuh"
+#include "ops/cuda/sm90/document_tiles.cuh"
 
 namespace fairway::cuda {
 
-// Room for the statistics of all rows, in scratch memory.
-HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const Tensor& lse);
+// Room for the statistics of all rows, in scratch memory. Those of packed documents lie as their tiles do, with zeros where a
+// tile has no row.
+HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const DocumentTiles& documents, const Tensor& lse);
 // Fills them from rows of heads a and b with Σ a·b = along.
 void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b);
-// (T) of packed documents: where each row's ends; else null.
-const int* document_ends(Scratch& scratch, const HeadShape& s);
 
 // Rows of a gradient, all heads beside each other.
 struct Places {
   Sink<bf16> sink;
   int64_t pitch;
-  // Rows row … row+63 of the head at `column`, this warpgroup's accumulator times factor.
-  __device__ void store(int64_t row, int column, const sm90::Accumulator& d, float factor) const {
+  // Rows row … row+63 of the head at `column` as far as they lie before `end`, this warpgroup's accumulator times factor.
+  __device__ void store(int row, int end, int column, const sm90::Accumulator& d, float factor) const {
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4, lane = lane_id();
 #pragma unroll
     for (int b = 0; b < 2; ++b) {
-      const int64_t at = (row + 16 * warp + lane / 4 + 8 * b) * pitch + column + 2 * (lane % 4);
+      const int own = row + 16 * warp + lane / 4 + 8 * b;
+      if (own >= end) continue;
+      const int64_t at = int64_t{own} * pitch + column + 2 * (lane % 4);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         const float pair[2] = {d[4 * j + 2 * b] * factor, d[4 * j + 2 * b + 1] * factor};
@@ -43,11 +44,11 @@ struct alignas(128) FloatTile {
 };
 
 struct Sums {
-  FloatTile* tiles;  // (B, H, T/64)
-  int* added;        // (B, H, T/128): blocks of keys that have added to these queries
+  FloatTile* tiles;  // (B, H, slots/64)
+  int* added;        // (B, H, slots/128): blocks of keys that have added to these queries
   int* ticket;       // blocks of keys that were begun
 };
 // dq = scale·sums.
-void round_sums(Scratch& scratch, const HeadShape& s, const Sums& sums, const Tensor& dq);
+void round_sums(Scratch& scratch, const HeadShape& s, const HeadStatistics& slots, const Sums& sums, const Tensor& dq);
 
 }  // namespace fairway::cuda
