@@ -217,23 +217,32 @@ class Audit {
     note("T9", "ranks, batches and threads change nothing", wrong, detail);
   }
 
-  // The merged shares must be the records and pass the tests of a single run. Where state goes from chunk to chunk or from
-  // document to document ranks work together, each in a process of its own, which this one does not start.
+  // What ranks end with must be the records and pass the tests of a single run.
   Finding ranks(std::string& detail) {
-    if (!can_share(input_.settings)) {
-      detail += ": same bits; ranks, which score it together, were not tried";
+    const bool shares = can_share(input_.settings);
+    if (!shares && !is_legal(input_.settings)) {
+      detail += ": same bits; one rank alone scores it";
       return std::nullopt;
     }
-    for (const int64_t ranks : {2, 8}) {
-      const ScoreLedger merged = runs_.run_in_shares(input_.stream, ranks);
-      Finding wrong = check_coverage(merged);
-      if (!wrong) wrong = check_update_order(merged);
-      if (!wrong) wrong = check_same_prefix(truth_, merged, truth_.targets() + 1);
-      if (!wrong && records_hash(merged) != records_hash(truth_)) wrong = "state versions differ";
-      if (wrong) return fmt::format("shares of {} ranks: {}", ranks, *wrong);
+    for (const int ranks : {2, shares ? 8 : 3}) {
+      std::vector<ScoreLedger> ledgers;
+      if (shares)
+        ledgers.push_back(runs_.run_in_shares(input_.stream, ranks));
+      else
+        ledgers = runs_.run_together(input_.stream, ranks);
+      for (const ScoreLedger& ledger : ledgers)
+        if (const Finding wrong = other_than_truth(ledger)) return fmt::format("{} ranks: {}", ranks, *wrong);
     }
-    detail += ", shares of 2 and 8 ranks: same bits";
+    detail += shares ? ", shares of 2 and 8 ranks: same bits" : ", by 2 and 3 ranks together: same bits";
     return std::nullopt;
+  }
+
+  Finding other_than_truth(const ScoreLedger& ledger) const {
+    Finding wrong = check_coverage(ledger);
+    if (!wrong) wrong = check_update_order(ledger);
+    if (!wrong) wrong = check_same_prefix(truth_, ledger, truth_.targets() + 1);
+    if (!wrong && records_hash(ledger) != records_hash(truth_)) wrong = "state versions differ";
+    return wrong;
   }
 
   void controls() {

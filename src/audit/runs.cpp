@@ -1,5 +1,6 @@
 #include "audit/runs.h"
-#include "backends/backends.h"
+
+#include "comm/thread_ranks.h"
 
 namespace fairway {
 
@@ -40,6 +41,18 @@ ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t r
     whole.merge(share);
   }
   return whole;
+}
+
+std::vector<ScoreLedger> AuditRuns::run_together(std::span<const uint16_t> stream, int ranks) {
+  std::vector<ScoreLedger> ledgers;
+  for (int rank = 0; rank < ranks; ++rank) ledgers.push_back(make_ledger(stream, settings_));
+  ThreadRanks(ranks).run([&](Communicator& comm) {
+    Queue queue(1);
+    const std::unique_ptr<Executor> executor = input_->make_executor(queue);
+    make_evaluator(input_->model, settings_, {executor.get(), &queue.pool(), &comm})
+        ->run(ledgers[static_cast<size_t>(comm.rank())], {});
+  });
+  return ledgers;
 }
 
 Finding AuditRuns::future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation) {

@@ -18,6 +18,8 @@ class AuditRuns {
   ScoreLedger run_otherwise(std::span<const uint16_t> stream, int threads, int64_t batch);
   // As so many ranks would, each with an evaluator and a ledger of its own, merged.
   ScoreLedger run_in_shares(std::span<const uint16_t> stream, int64_t ranks);
+  // As so many ranks would that work on one stream together, each in a thread with an executor of its own: what each ends with.
+  std::vector<ScoreLedger> run_together(std::span<const uint16_t> stream, int ranks);
 
   Finding future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation);        // T2
   Finding target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement);  // T3

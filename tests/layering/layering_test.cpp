@@ -44,7 +44,7 @@ const std::map<std::string, Names> kMayInclude{
     {"generate", {"model/shape", "tokenizer", "ops", "autograd", "ops/cpu", "backends", "model", "quant"}},
     {"pack", {"recipe", "model/shape", "autograd", "comm", "data", "model", "quant", "artifact", "generate"}},
     {"textcode", {"tokenizer", "ops", "autograd", "ops/ref", "ops/cpu", "artifact", "generate"}},
-    {"audit", {"autograd", "backends", "score"}},
+    {"audit", {"autograd", "comm", "score"}},
     {"stages",
      {"recipe", "tokenizer", "autograd", "ops/cpu", "ops/cuda", "backends", "comm", "data", "model", "train", "quant",
       "artifact", "score", "pack"}},
