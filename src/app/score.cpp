@@ -57,11 +57,11 @@ std::vector<WriterLock> lock_results(const std::string& folder, const Communicat
   return locks;
 }
 
-// What each addition brings: every mode that keeps the rules, alone and with a tilt.
+// What each addition brings: every mode that keeps the rules, alone and with what can be added to it.
 std::vector<ScoringMode> ladder() {
   std::vector<ScoringMode> rungs;
-  for (const ScoreMode base : {ScoreMode::plain, ScoreMode::sliding, ScoreMode::slot, ScoreMode::ttt, ScoreMode::lora_ttt})
-    for (const bool tilt : {false, true}) rungs.push_back({base, tilt});
+  for (const std::string& name : scoring_modes())
+    if (const auto mode = scoring_mode(name); mode && keeps_rules(mode->base)) rungs.push_back(*mode);
   return rungs;
 }
 
@@ -74,7 +74,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
   Machine machine(common);
   ordered_json rungs = ordered_json::array();
   std::string text =
-      fmt::format("{:<14}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
+      fmt::format("{:<20}{:>12}{:>12}{:>12}{:>10}\n", "mode", "nats/token", "bits/byte", "over plain", "seconds");
   double plain = 0, left = flags.seconds;
   for (const ScoringMode& mode : ladder()) {
     ScoreSettings settings = scoring.settings;
@@ -82,7 +82,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
     const double needed = flags.seconds > 0 ? needed_by(scoring, settings, machine, comm) : 0;
     if (needed > left) {
       rungs.push_back({{"mode", name_of(mode)}, {"refused_seconds", needed}});
-      text += fmt::format("{:<14}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
+      text += fmt::format("{:<20}  would take about {:.3g} s of {:.3g} s left\n", name_of(mode), needed, left);
       continue;
     }
     ScoredRun run = score_stream(scoring, settings, scoring.stream, machine, common.quiet, comm);
@@ -95,7 +95,7 @@ int run_ladder(const CommonFlags& common, const ScoreFlags& flags, Communicator&
     if (mode == ScoringMode{ScoreMode::plain}) plain = score.bits_per_byte();
     if (flags.seconds > 0) left -= score.seconds;
     rungs.push_back(score_json(scoring, settings, run));
-    text += fmt::format("{:<14}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
+    text += fmt::format("{:<20}{:>12.4f}{:>12.4f}{:>+12.4f}{:>10.1f}\n", name_of(mode), score.loss(), score.bits_per_byte(),
                         score.bits_per_byte() - plain, score.seconds);
   }
   if (!comm.root()) return 0;

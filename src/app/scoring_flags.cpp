@@ -23,8 +23,8 @@ void add_scoring_flags(CLI::App& command, const std::shared_ptr<ScoreRequest>& r
   command.add_option("--set", request->overrides, "key=value, changes a key of the recipe (score.ttt.lr=0.01)");
   command.add_option_function<std::string>(
       "--mode", [request](const std::string& name) { request->mode = parse_mode(name); },
-      "plain, sliding, slot, ttt or lora-ttt, each also with +tilt (ngram: sliding+tilt); slot-published and "
-      "ngram-published break the rules (default: the recipe's)");
+      "plain, sliding, slot, ttt or lora-ttt, each also with +tilt (ngram: sliding+tilt), ttt and lora-ttt also with +slot "
+      "or +slot+tilt; slot-published and ngram-published break the rules (default: the recipe's)");
   command.add_option("--stride", request->stride, "targets per window (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
   command.add_option("--context", request->context, "window length (default: the recipe's)")->check(CLI::Range(1, 1 << 20));
   command.add_option("--tokens", request->tokens, "score only this many tokens, from the start")

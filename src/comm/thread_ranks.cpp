@@ -81,9 +81,7 @@ class ThreadRanks::Rank final : public Communicator {
     }
     all_.meet();
   }
-  Tensor on_host(const Tensor& tensor) {
-    return tensor.device == Device::cpu ? tensor : staging_.bring(tensor, *followed());
-  }
+  Tensor on_host(const Tensor& tensor) { return tensor.device == Device::cpu ? tensor : staging_.bring(tensor, *followed()); }
   void post(const std::byte* data) {
     all_.posted_[static_cast<size_t>(rank_)] = data;
     all_.meet();

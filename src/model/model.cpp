@@ -47,9 +47,10 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
   tape.observe(point_name(InputPoint::head_in, 0), final_norm);
   const Var table = c.param(ParamId::embed_token);
   if (inputs.headless) return {.hidden = final_norm, .table = table};
-  const auto head = tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
-                              {final_norm, table, c.targets, c.adapted({}, final_norm, {}, AdapterSite::head),
-                               inputs.expected ? tape.input("expected", inputs.expected) : Var{}});
+  const Var added = c.adapted({}, final_norm, {}, AdapterSite::head);
+  const auto head =
+      tape.call(SoftcapCrossEntropy{.cap = recipe.model.softcap},
+                {final_norm, table, c.targets, added, inputs.expected ? tape.input("expected", inputs.expected) : Var{}});
   tape.observe("logits", head.saved.logits);
   tape.keep(head.out.loss);
   tape.keep(head.out.nll);
@@ -58,7 +59,8 @@ ModelOutputs build_model(Tape& tape, const Recipe& recipe, const ParamStore& par
           .logits = head.saved.logits,
           .lse = head.saved.lse,
           .hidden = final_norm,
-          .table = table};
+          .table = table,
+          .added = added};
 }
 
 Shape rope_shape(const Recipe& recipe, int64_t positions) { return {positions, recipe.model.rope.dims}; }

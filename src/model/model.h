@@ -53,6 +53,7 @@ struct ModelOutputs {
   Var lse{};     // (M)
   Var hidden{};  // (M, D) normed: what the head reads
   Var table{};   // (V, D) of the head
+  Var added{};   // (M, V) to the logits before the softcap, by an adapter of the head; absent without
 };
 
 // Observe points, in execution order: "layer<i>.attn_in", ".q", ".k" (as multiplied), ".attn_out", ".mlp_in", ".mlp_hidden",

@@ -17,14 +17,13 @@ std::string name_of(const ScoringMode& mode) {
 
 namespace {
 
-// Additions belong to modes that keep the rules.
 std::vector<ScoringMode> all_modes() {
   std::vector<ScoringMode> modes;
   for (size_t base = 0; base < EnumNames<ScoreMode>::names.size(); ++base) {
     const size_t first = modes.size();
     modes.push_back({static_cast<ScoreMode>(base)});
     for (const ScoreAddition& addition : kScoreAdditions) {
-      for (size_t i = first, end = modes.size(); i < end && keeps_rules(modes[i].base); ++i) {
+      for (size_t i = first, end = modes.size(); i < end && addition.suits(modes[i].base); ++i) {
         modes.push_back(modes[i]);
         modes.back().*addition.member = true;
       }

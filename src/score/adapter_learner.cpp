@@ -21,8 +21,9 @@ struct AdapterLearner::PassShape {
 class AdapterLearner::Pass {
  public:
   Pass(const ScoredModel& model, const ParamStore& params, const AdapterInputs& adapters, const PassShape& shape, int64_t chunk,
-       std::optional<double> damping)
+       std::optional<double> damping, const DocumentOffsets* offsets)
       : shape_(shape), chunk_(chunk), damping_(damping), adapters_(adapters) {
+    if (offsets != nullptr) offsets_.emplace(*offsets, shape.lanes, chunk);
     adapters_.documents = shape.lanes;
     const Spec rows{{shape.lanes * shape.length}, DType::i32}, head{{shape.lanes * chunk}, DType::i32};
     const Spec rope{rope_shape(model.recipe, shape.length), DType::f32};
@@ -60,12 +61,14 @@ class AdapterLearner::Pass {
       };
       fill(inputs_.tokens.as<int32_t>() + lane * shape_.length, shape_.length, given.window);
       fill(inputs_.targets.as<int32_t>() + lane * chunk_, chunk_, given.targets);
+      if (offsets_) offsets_->fill(lane, given.targets, static_cast<size_t>(lane) >= chunks.size());
       for (int64_t j = 0; j < chunk_ && damping_; ++j) put_hint(lane * chunk_ + j, given.hints, static_cast<size_t>(j));
       for (int64_t j = 0; j < chunk_; ++j)
         inputs_.head_rows.as<int32_t>()[lane * chunk_ + j] = static_cast<int32_t>(lane * shape_.length + length - chunk_ + j);
     }
     for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.head_rows, hints_, strengths_})
       if (input) executor_->upload(input);
+    if (offsets_) offsets_->send(*executor_);
     session_->run();
     session_->fetch(outputs_.nll.id);
     session_->fetch(digest_.id);
@@ -93,6 +96,7 @@ class AdapterLearner::Pass {
   void record(const ScoredModel& model, const ParamStore& params) {
     Tape tape;
     outputs_ = build_model(tape, model.recipe, params, inputs_, model.stage);
+    if (offsets_) outputs_ = offsets_->record(tape, outputs_, tape.input("targets", inputs_.targets));
     digest_ = tape.one(DistributionDigest{.cap = model.recipe.model.softcap, .damping = damping_.value_or(0)},
                        {outputs_.logits, outputs_.lse, damping_ ? tape.input("hints", hints_) : Var{},
                         damping_ ? tape.input("strengths", strengths_) : Var{}});
@@ -124,6 +128,7 @@ class AdapterLearner::Pass {
   std::unique_ptr<Arena> io_;
   ModelInputs inputs_;
   Tensor hints_, strengths_;  // of the chunks' targets
+  std::optional<DocumentOffsets::Part> offsets_;
   ModelOutputs outputs_;
   Var digest_;
   Recording recording_;
@@ -135,6 +140,7 @@ AdapterLearner::AdapterLearner(const ScoredModel& model, const std::shared_ptr<P
     : model_(model),
       lora_(score.lora),
       damping_(score.mode.tilt ? std::optional(score.ngram.damping) : std::nullopt),
+      offsets_(score.mode.slot ? std::make_unique<DocumentOffsets>(model, score.slot, documents) : nullptr),
       context_(context),
       params_(params),
       documents_(documents),
@@ -181,6 +187,7 @@ void AdapterLearner::record_begin() {
       if (start == Start::warm && bank.info.adapter->factor == AdapterFactor::b)
         tape.call(Fill{}, {tape.input("adapter", bank.value)});
     for (const Tensor& moment : {first_, second_}) tape.call(Fill{}, {tape.input("moment", moment)});
+    if (offsets_) offsets_->record_begin(tape);
     begin_[static_cast<size_t>(start)] = context_.executor->open(std::move(tape).finish());
   }
 }
@@ -230,7 +237,7 @@ AdapterLearner::Pass& AdapterLearner::pass_for(const PassShape& shape) {
   std::unique_ptr<Pass>& pass = passes_[shape];
   if (pass) return *pass;
   const AdapterInputs inputs{&adapters_, lora_.sites, shape.lanes, lora_.alpha / static_cast<double>(lora_.rank)};
-  pass = std::make_unique<Pass>(model_, *params_, inputs, shape, lora_.chunk, damping_);
+  pass = std::make_unique<Pass>(model_, *params_, inputs, shape, lora_.chunk, damping_, offsets_.get());
   const size_t bytes = pass->activation_bytes();
   if (context_.executor->on_device()) {
     pass->open(*context_.executor, nullptr);
@@ -252,6 +259,7 @@ void AdapterLearner::run(std::span<const Chunk> chunks, int64_t length, Wanted w
                      .lanes = lanes_for(static_cast<int64_t>(chunks.size())),
                      .gradients = wanted.gradients,
                      .logits = wanted.logits});
+  if (offsets_) offsets_->set_chunks(steps_, *context_.executor);
   last_->run(chunks, length);
   ready_.clear();
   for (size_t i = 0; i < chunks.size() && wanted.gradients; ++i) ready_.push_back(chunks[i].targets);

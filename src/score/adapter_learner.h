@@ -12,6 +12,7 @@
 
 #include "score/distribution.h"
 #include "score/evaluator.h"
+#include "score/slot_head.h"
 
 namespace fairway {
 
@@ -59,7 +60,8 @@ class AdapterLearner {
 
   ScoredModel model_;
   LoraRecipe lora_;
-  std::optional<double> damping_;  // of the tilt, where there is one
+  std::optional<double> damping_;             // of the tilt, where there is one
+  std::unique_ptr<DocumentOffsets> offsets_;  // where the mode has them
   ScoreContext context_;
   std::shared_ptr<ParamStore> params_;
   int64_t documents_, longest_;

@@ -33,6 +33,8 @@ std::unique_ptr<Evaluator> make_evaluator(const ScoredModel& model, const ScoreS
   const ScoreRecipe& score = settings.score;
   if (score.mode.base != ScoreMode::plain && score.stride > score.context)
     throw InputError(fmt::format("a stride of {} exceeds the context of {}", score.stride, score.context));
+  if (score.mode.slot && score.mode.base == ScoreMode::ttt && score.slot.carried)
+    throw InputError("score.slot.carried = true: beside ttt every window has an offset of its own, none is carried");
   if (settings.control == NegativeControl::slot_shared_context) return make_shared_slot_evaluator(model, settings, context);
   switch (score.mode.base) {
     case ScoreMode::plain:

@@ -11,25 +11,12 @@
 namespace fairway {
 namespace {
 
-constexpr int64_t kLeastRows = 64;  // fewer positions than this leave the offset at zero
-
-// Position of the last document start among the inputs up to the first scored position.
-int64_t document_start(std::span<const uint16_t> stream, const ScoreWindow& window, int64_t bos) {
-  for (int64_t position = window.position(); position > 0; --position)
-    if (stream[static_cast<size_t>(window.start + position)] == bos) return position;
-  return 0;
-}
-
 FitRule fit_rule(const SlotRecipe& slot, int64_t bos) {
   if (slot.carried)
     return [](std::span<const uint16_t>, const ScoreWindow& window) {
       return FitRange{window.position(), window.position() + window.count()};
     };
-  return [slot, bos](std::span<const uint16_t> stream, const ScoreWindow& window) {
-    int64_t from = std::max<int64_t>(0, window.position() - slot.positions);  // a
-    if (slot.same_document) from = std::max(from, document_start(stream, window, bos));
-    return window.position() - from < kLeastRows ? FitRange{} : FitRange{from, window.position()};
-  };
+  return fit_before_scores(slot, bos);
 }
 
 // One of the runs of windows that an offset is carried along.
@@ -85,21 +72,14 @@ class SlotEvaluator final : public WindowedEvaluator {
   SlotEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context,
                 WindowShape shape, const FitRule& rule, const std::shared_ptr<SlotState>& state)
       : WindowedEvaluator(scored_model, score_settings, score_context,
-                          with_head(shape, scored_model, score_settings.score, rule, state)),
+                          with_offsets(shape, scored_model, score_settings.score,
+                                       {.fitted = rule, .carried = score_settings.score.slot.carried}, state)),
         rule_(rule),
         state_(state) {
     Tape tape;
     tape.scope("new offsets");
     for (const Tensor& part : {state->offset, state->m, state->v}) tape.call(Fill{}, {tape.input("offset", part)});
     begin_ = context().executor->open(std::move(tape).finish());
-  }
-
-  static WindowShape with_head(WindowShape shape, const ScoredModel& scored_model, const ScoreRecipe& score,
-                               const FitRule& rule, const std::shared_ptr<SlotState>& state) {
-    if (score.mode.tilt) shape.rows = EvalRows::distributions;  // which the host tilts
-    shape.before = score.slot.carried ? 0 : std::min(score.slot.positions, score.context);
-    shape.head = slot_heads(scored_model, score.slot, {.fitted = rule, .carried = score.slot.carried}, state);
-    return shape;
   }
 
   const SlotRecipe& slot() const { return settings().score.slot; }
@@ -116,12 +96,11 @@ class SlotEvaluator final : public WindowedEvaluator {
   void finish_window(ScoreLedger& ledger, int64_t i, const WindowBatch& batch) {
     const ScoreWindow& window = batch.windows[static_cast<size_t>(i)];
     const FitRange range = rule_(ledger.stream(), window);
-    const auto fitted = [&] { return ledger.scored(window.start + range.from + 1, window.start + range.to + 1); };
     if (slot().carried) {
       score_window(ledger, i, batch);
-      ledger.updated(fitted(), UpdateScope::stream);
+      ledger.updated(ledger.scored(window.start + range.from + 1, window.start + range.to + 1), UpdateScope::stream);
     } else {
-      if (range.count() > 0) ledger.updated(fitted(), UpdateScope::window);
+      tell_fit(ledger, range, window);
       score_window(ledger, i, batch);
     }
   }

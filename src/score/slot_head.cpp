@@ -109,4 +109,97 @@ HeadMaker slot_heads(const ScoredModel& model, const SlotRecipe& slot, const Slo
   return [=](const WindowRows& rows) { return std::make_unique<SlotHead>(model, slot, form, state, rows); };
 }
 
+namespace {
+
+// Position of the last document start among the inputs up to the first scored position.
+int64_t document_start(std::span<const uint16_t> stream, const ScoreWindow& window, int64_t bos) {
+  for (int64_t position = window.position(); position > 0; --position)
+    if (stream[static_cast<size_t>(window.start + position)] == bos) return position;
+  return 0;
+}
+
+}  // namespace
+
+FitRule fit_before_scores(const SlotRecipe& slot, int64_t bos) {
+  constexpr int64_t kLeastRows = 64;
+  return [slot, bos](std::span<const uint16_t> stream, const ScoreWindow& window) {
+    int64_t from = std::max<int64_t>(0, window.position() - slot.positions);  // a
+    if (slot.same_document) from = std::max(from, document_start(stream, window, bos));
+    return window.position() - from < kLeastRows ? FitRange{} : FitRange{from, window.position()};
+  };
+}
+
+WindowShape with_offsets(WindowShape shape, const ScoredModel& model, const ScoreRecipe& score, const SlotForm& form,
+                         const std::shared_ptr<SlotState>& state) {
+  if (score.mode.tilt) shape.rows = EvalRows::distributions;
+  shape.before = form.carried ? 0 : std::min(score.slot.positions, score.context);
+  shape.head = slot_heads(model, score.slot, form, state);
+  return shape;
+}
+
+void tell_fit(ScoreLedger& ledger, const FitRange& range, const ScoreWindow& window) {
+  if (range.count() > 0)
+    ledger.updated(ledger.scored(window.start + range.from + 1, window.start + range.to + 1), UpdateScope::window);
+}
+
+DocumentOffsets::DocumentOffsets(const ScoredModel& model, const SlotRecipe& slot, int64_t documents)
+    : vocab_(model.recipe.model.vocab),
+      steps_(slot.steps),
+      fit_{.cap = model.recipe.model.softcap, .learning_rate = slot.lr, .steps = slot.steps},
+      state_(documents, model.recipe.model.dim) {}
+
+void DocumentOffsets::record_begin(Tape& tape) const {
+  for (const Tensor& part : {state_.offset, state_.m, state_.v}) tape.call(Fill{}, {tape.input("offset", part)});
+}
+
+void DocumentOffsets::set_chunks(int64_t before, Executor& executor) {
+  *state_.taken.as<int32_t>() = static_cast<int32_t>(before * steps_);
+  executor.upload(state_.taken);
+}
+
+DocumentOffsets::Part::Part(const DocumentOffsets& all, int64_t lanes, int64_t chunk)
+    : all_(&all),
+      lanes_(lanes),
+      chunk_(chunk),
+      io_("offset inputs",
+          2 * align_up(static_cast<size_t>(lanes * chunk) * 4) + align_up(static_cast<size_t>(all.vocab_) * 4)) {
+  fitted_ = io_.make("fitted", {{lanes * chunk}, DType::i32});
+  groups_ = io_.make("groups", {{lanes * chunk}, DType::i32});
+  ones_ = io_.make("ones", {{all.vocab_}, DType::f32});
+  std::fill_n(ones_.as<float>(), all.vocab_, 1.0f);
+  for (int64_t row = 0; row < lanes * chunk; ++row) groups_.as<int32_t>()[row] = static_cast<int32_t>(row / chunk);
+}
+
+ModelOutputs DocumentOffsets::Part::record(Tape& tape, const ModelOutputs& model, Var targets) {
+  tape.scope("slot");
+  const auto of_lanes = [&](const char* name, const Tensor& state) {
+    return tape.input(name, state.part(0, {lanes_, state.cols()}));
+  };
+  const Var offset = of_lanes("offset", all_->state_.offset), m = of_lanes("m", all_->state_.m),
+            v = of_lanes("v", all_->state_.v);
+  OffsetFit as_it_is = all_->fit_;
+  as_it_is.steps = 0;
+  const Var shift = tape.one(as_it_is, {model.table, offset, m, v, Var{}, Var{}, Var{}});
+  Var added = tape.one(PickRows{}, {tape.input("groups", groups_), shift});
+  if (model.added) added = tape.one(Add{}, {added, model.added});
+  const auto head = tape.call(SoftcapCrossEntropy{.cap = all_->fit_.cap}, {model.hidden, model.table, targets, added, {}});
+  tape.keep(head.out.nll);
+  const Var logits = tape.one(ProjectResidual{}, {model.added, model.hidden, model.table, tape.input("ones", ones_)});
+  tape.one(all_->fit_,
+           {model.table, offset, m, v, logits, tape.input("fitted", fitted_), tape.input("taken", all_->state_.taken)});
+  ModelOutputs out = model;
+  out.nll = head.out.nll, out.logits = head.saved.logits, out.lse = head.saved.lse;
+  return out;
+}
+
+void DocumentOffsets::Part::fill(int64_t lane, std::span<const uint16_t> targets, bool repeated) {
+  int32_t* const to = fitted_.as<int32_t>() + lane * chunk_;
+  for (int64_t row = 0; row < chunk_; ++row) {
+    const bool there = !repeated && row < static_cast<int64_t>(targets.size());
+    to[row] = there ? static_cast<int32_t>(targets[static_cast<size_t>(row)]) : -1;
+  }
+}
+
+void DocumentOffsets::Part::send(Executor& executor) { executor.upload(fitted_); }
+
 }  // namespace fairway

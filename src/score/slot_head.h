@@ -4,6 +4,7 @@
 // before the scores; carried ones are as the window before left them and are fitted after.
 #pragma once
 
+#include "ops/all_ops.h"
 #include "score/window_runner.h"
 #include "tensor/arena.h"
 
@@ -36,5 +37,43 @@ struct SlotForm {
 // For WindowShape::head.
 HeadMaker slot_heads(const ScoredModel& model, const SlotRecipe& slot, const SlotForm& form,
                      const std::shared_ptr<SlotState>& state);
+
+// Window-local offsets: the positions before the scored ones, of the scored segment's document only where the recipe says so;
+// too few of them leave the offset at zero.
+FitRule fit_before_scores(const SlotRecipe& slot, int64_t bos);
+// Windows whose head fits offsets. Their distributions come to the host where the mode has a tilt, which the host applies.
+WindowShape with_offsets(WindowShape shape, const ScoredModel& model, const ScoreRecipe& score, const SlotForm& form,
+                         const std::shared_ptr<SlotState>& state);
+// Tells the ledger what a window's own offset was fitted on, before the window is scored: it refuses what had no score.
+void tell_fit(ScoreLedger& ledger, const FitRange& range, const ScoreWindow& window);
+
+// An offset for each of several documents that are scored chunk by chunk, all at the same place, beside adapters that learn: a
+// chunk is scored under the offset that the chunks before it have left, then the offset is fitted on it.
+class DocumentOffsets {
+ public:
+  DocumentOffsets(const ScoredModel& model, const SlotRecipe& slot, int64_t documents);
+  // The part of a program over a chunk of each of the first `lanes` documents.
+  class Part {
+   public:
+    Part(const DocumentOffsets& all, int64_t lanes, int64_t chunk);
+    // Scores under the offsets, in place of the model's own, then the fit.
+    ModelOutputs record(Tape& tape, const ModelOutputs& model, Var targets);
+    void fill(int64_t lane, std::span<const uint16_t> targets, bool repeated);
+    void send(Executor& executor);
+
+   private:
+    const DocumentOffsets* all_;
+    int64_t lanes_, chunk_;
+    Arena io_;
+    Tensor fitted_, groups_, ones_;
+  };
+  void record_begin(Tape& tape) const;                  // offsets at zero
+  void set_chunks(int64_t before, Executor& executor);  // chunks that came before the next
+
+ private:
+  int64_t vocab_, steps_;
+  OffsetFit fit_;
+  SlotState state_;
+};
 
 }  // namespace fairway

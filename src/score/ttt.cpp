@@ -1,10 +1,11 @@
 // Test-time training by chunks (scoring spec §2.5): score all windows of a chunk, then learn from it; weights and momentum go
 // on for the whole stream. A window belongs to the chunk of its first scored position. Ranks go through the chunks in step:
 // they share a chunk's windows, exchange the scores, then share the sequences that are learned; nobody learns before all have
-// scored.
+// scored. With +slot every window has an offset of its own besides, fitted under the weights as they are.
 #include <algorithm>
 
 #include "score/learner.h"
+#include "score/slot_head.h"
 #include "score/windowed.h"
 
 namespace fairway {
@@ -13,8 +14,9 @@ namespace {
 class TttEvaluator final : public WindowedEvaluator {
  public:
   TttEvaluator(const ScoredModel& scored_model, const ScoreSettings& score_settings, const ScoreContext& score_context)
-      : WindowedEvaluator(scored_model, score_settings, score_context, window_shape(score_settings, score_context),
+      : WindowedEvaluator(scored_model, score_settings, score_context, shape_of(scored_model, score_settings, score_context),
                           ParamStore::Gradients::kept),
+        fitted_(fit_before_scores(score_settings.score.slot, scored_model.recipe.model.bos)),
         learner_(scored_model, shared_params(), score_settings.score, score_context) {}
 
   void run(ScoreLedger& ledger, const ScoreProgress& progress) override {
@@ -43,8 +45,24 @@ class TttEvaluator final : public WindowedEvaluator {
   }
 
  private:
+  static WindowShape shape_of(const ScoredModel& scored_model, const ScoreSettings& settings, const ScoreContext& context) {
+    const WindowShape shape = window_shape(settings, context);
+    if (!settings.score.mode.slot) return shape;
+    return with_offsets(shape, scored_model, settings.score,
+                        {.fitted = fit_before_scores(settings.score.slot, scored_model.recipe.model.bos)},
+                        std::make_shared<SlotState>(shape.batch, scored_model.recipe.model.dim));
+  }
+
   const TttRecipe& ttt() const { return settings().score.ttt; }
+  bool fits_offsets() const { return settings().score.mode.slot; }
   void reset() override { learner_.reset(); }
+
+  void finish_batch(ScoreLedger& ledger, const WindowBatch& batch) override {
+    for (size_t i = 0; i < batch.windows.size(); ++i) {
+      if (fits_offsets()) tell_fit(ledger, fitted_(ledger.stream(), batch.windows[i]), batch.windows[i]);
+      score_window(ledger, static_cast<int64_t>(i), batch);
+    }
+  }
 
   int64_t first_window_after(int64_t targets, int64_t input, int64_t from, int64_t windows) const {
     const WindowPlan plan = plan_of(targets);
@@ -69,7 +87,7 @@ class TttEvaluator final : public WindowedEvaluator {
   void score_chunk(ScoreLedger& ledger, const Lesson& lesson, int64_t next, int64_t end, const ScoreProgress& progress) {
     const int64_t length = settings().score.context, stride = settings().score.stride;
     int64_t prepared = 0;
-    if (lesson.sequences > 0 && lesson.begin % stride == 0 && length % stride == 0) {
+    if (lesson.sequences > 0 && lesson.begin % stride == 0 && length % stride == 0 && !fits_offsets()) {
       const auto tokens =
           ledger.stream().subspan(static_cast<size_t>(lesson.begin), static_cast<size_t>(lesson.sequences * length + 1));
       const double seconds = seconds_of([&] { prepared = learner_.prepare(tokens); });
@@ -115,6 +133,7 @@ class TttEvaluator final : public WindowedEvaluator {
     ledger.updated(tokens, UpdateScope::stream);
   }
 
+  FitRule fitted_;
   ChunkLearner learner_;
 };
 

@@ -44,7 +44,7 @@ ordered_json compliance(std::span<const RunFacts> runs) {
           {"artifact_under_16mb", true},
           {"eval_under_600s", true},
           {"score_first_ttt", mode.base == ScoreMode::ttt || mode.base == ScoreMode::lora_ttt},
-          {"no_slot", mode.base != ScoreMode::slot},
+          {"no_slot", !mode.fits_offsets()},
           {"no_ngram_cache", !mode.tilt},
           {"audit_held", true},
           {"three_seeds", true}};

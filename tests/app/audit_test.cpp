@@ -24,7 +24,7 @@ class AuditProgram : public testing::Test {
 TEST_F(AuditProgram, EveryModeScoresTheSameTargets) {
   const int64_t tokens = run_json(score({"--mode", "plain", "--tokens", "512"}))["tokens"];
   for (const char* mode : {"sliding", "slot", "ttt", "lora-ttt", "sliding+tilt", "slot+tilt", "ttt+tilt", "lora-ttt+tilt",
-                           "slot-published", "ngram-published"}) {
+                           "ttt+slot", "lora-ttt+slot+tilt", "slot-published", "ngram-published"}) {
     const nlohmann::json result = run_json(score({"--mode", mode, "--tokens", "512"}));
     EXPECT_EQ(result["tokens"], tokens) << mode;
     EXPECT_EQ(result["mode"], mode);

@@ -32,7 +32,9 @@ INSTANTIATE_TEST_SUITE_P(Audit, LegalModes,
                                          ScoringMode{ScoreMode::slot}, ScoringMode{ScoreMode::ttt},
                                          ScoringMode{ScoreMode::lora_ttt}, ScoringMode{ScoreMode::sliding, true},
                                          ScoringMode{ScoreMode::slot, true}, ScoringMode{ScoreMode::ttt, true},
-                                         ScoringMode{ScoreMode::lora_ttt, true}),
+                                         ScoringMode{ScoreMode::lora_ttt, true}, ScoringMode{ScoreMode::ttt, false, true},
+                                         ScoringMode{ScoreMode::lora_ttt, false, true},
+                                         ScoringMode{ScoreMode::lora_ttt, true, true}),
                          [](const auto& test) {
                            std::string name = name_of(test.param);
                            std::ranges::replace_if(

@@ -152,22 +152,24 @@ TEST_P(EvaluatorTest, LaterTokensChangeNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, EvaluatorTest,
-                         testing::Values(Case{"plain", {ScoreMode::plain}}, Case{"sliding", {ScoreMode::sliding}},
-                                         Case{"documents", {ScoreMode::sliding}, false, true},
-                                         Case{"lanes", {ScoreMode::sliding}, false, false, true},
-                                         Case{"slot", {ScoreMode::slot}}, Case{"carried", {ScoreMode::slot}, true},
-                                         Case{"carried_lanes", {ScoreMode::slot}, true, false, false, 0, 5},
-                                         Case{"carried_tilt", {ScoreMode::slot, true}, true, false, false, 0, 5},
-                                         Case{"sliding_tilt", {ScoreMode::sliding, true}}, Case{"ttt", {ScoreMode::ttt}},
-                                         Case{"lora", {ScoreMode::lora_ttt}},
-                                         Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
-                                         Case{"lora_lanes", {ScoreMode::lora_ttt}, false, false, true},
-                                         Case{"ttt_documents", {ScoreMode::ttt}, false, true},
-                                         Case{"plain_tilt", {ScoreMode::plain, true}},
-                                         Case{"slot_tilt", {ScoreMode::slot, true}}, Case{"ttt_tilt", {ScoreMode::ttt, true}},
-                                         Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2}),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Modes, EvaluatorTest,
+    testing::Values(Case{"plain", {ScoreMode::plain}}, Case{"sliding", {ScoreMode::sliding}},
+                    Case{"documents", {ScoreMode::sliding}, false, true},
+                    Case{"lanes", {ScoreMode::sliding}, false, false, true}, Case{"slot", {ScoreMode::slot}},
+                    Case{"carried", {ScoreMode::slot}, true},
+                    Case{"carried_lanes", {ScoreMode::slot}, true, false, false, 0, 5},
+                    Case{"carried_tilt", {ScoreMode::slot, true}, true, false, false, 0, 5},
+                    Case{"sliding_tilt", {ScoreMode::sliding, true}}, Case{"ttt", {ScoreMode::ttt}},
+                    Case{"lora", {ScoreMode::lora_ttt}}, Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
+                    Case{"lora_lanes", {ScoreMode::lora_ttt}, false, false, true},
+                    Case{"ttt_documents", {ScoreMode::ttt}, false, true}, Case{"plain_tilt", {ScoreMode::plain, true}},
+                    Case{"slot_tilt", {ScoreMode::slot, true}}, Case{"ttt_tilt", {ScoreMode::ttt, true}},
+                    Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2},
+                    Case{"ttt_slot", {ScoreMode::ttt, false, true}}, Case{"ttt_slot_tilt", {ScoreMode::ttt, true, true}},
+                    Case{"lora_slot", {ScoreMode::lora_ttt, false, true}, false, false, false, 2},
+                    Case{"lora_slot_tilt", {ScoreMode::lora_ttt, true, true}}),
+    [](const auto& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Modes, ShareTest,
                          testing::Values(Case{"plain", {ScoreMode::plain}}, Case{"sliding", {ScoreMode::sliding}},
@@ -182,7 +184,11 @@ INSTANTIATE_TEST_SUITE_P(Modes, TogetherTest,
                                          Case{"ttt", {ScoreMode::ttt}}, Case{"ttt_documents", {ScoreMode::ttt}, false, true},
                                          Case{"lora", {ScoreMode::lora_ttt}},
                                          Case{"phases", {ScoreMode::lora_ttt}, false, false, false, 2},
-                                         Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2}),
+                                         Case{"lora_tilt", {ScoreMode::lora_ttt, true}, false, false, false, 2},
+                                         Case{"ttt_slot", {ScoreMode::ttt, false, true}},
+                                         Case{"ttt_slot_tilt", {ScoreMode::ttt, true, true}},
+                                         Case{"lora_slot", {ScoreMode::lora_ttt, false, true}, false, false, false, 2},
+                                         Case{"lora_slot_tilt", {ScoreMode::lora_ttt, true, true}}),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Shares, StateThatGoesThroughTheStreamIsNotShared) {
