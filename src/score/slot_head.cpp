@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "autograd/tape.h"
-
 namespace fairway {
 
 SlotState::SlotState(int64_t groups, int64_t width)

@@ -4,7 +4,7 @@
 // before the scores; carried ones are as the window before left them and are fitted after.
 #pragma once
 
-#include "ops/all_ops.h"
+#include "autograd/tape.h"
 #include "score/window_runner.h"
 #include "tensor/arena.h"
 
