@@ -45,8 +45,11 @@ void check_weights(const QuantizedTensor& t, const std::string& where) {
 
 void check_values(const QuantizedTensor& t, const std::string& where) {
   if (!std::all_of(t.scale.begin(), t.scale.end(), finite_scale)) refuse(where, t, "a row scale is negative or not finite");
-  if (!std::all_of(t.columns.begin(), t.columns.end(), [](int8_t v) { return std::abs(v) <= kMostColumnClass; }))
-    refuse(where, t, fmt::format("a column's step lies beyond class {}", kMostColumnClass));
+  const auto beyond = [](int8_t v) { return std::abs(v) > kMostColumnClass; };
+  if (const auto bad = std::find_if(t.columns.begin(), t.columns.end(), beyond); bad != t.columns.end())
+    refuse(where, t,
+           fmt::format("the step of column {} is of class {}, expected {} to {}", bad - t.columns.begin(), *bad,
+                       -kMostColumnClass, kMostColumnClass));
   if (!std::all_of(t.halves.begin(), t.halves.end(), finite_half)) refuse(where, t, "a half is not finite");
   if (!std::all_of(t.singles.begin(), t.singles.end(), [](float v) { return std::isfinite(v); }))
     refuse(where, t, "a single is not finite");

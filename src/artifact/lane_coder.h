@@ -13,6 +13,14 @@
 namespace fairway {
 
 std::string encode_lanes(std::span<const WeightBlock> blocks, std::vector<double>* bits = nullptr);  // as encode_weights
+// The same in parts that can be coded at once.
+struct LaneCode {
+  std::string plans, lanes;
+  std::vector<double> bits;  // of each tensor, where they are to be told
+};
+std::vector<std::span<const WeightBlock>> lane_parts(std::span<const WeightBlock> blocks);
+LaneCode encode_lane_part(std::span<const WeightBlock> part, bool tell_bits = false);
+std::string joined_lanes(std::span<const LaneCode> parts);
 
 struct LaneChunk {
   std::string_view plans;  // how tensors are coded, escapes; in a small chunk also the weights

@@ -139,25 +139,41 @@ class ChunkEncoder {
 
 }  // namespace
 
-std::string encode_lanes(std::span<const WeightBlock> blocks, std::vector<double>* bits) {
+std::vector<std::span<const WeightBlock>> lane_parts(std::span<const WeightBlock> blocks) { return chunks_of(blocks); }
+
+LaneCode encode_lane_part(std::span<const WeightBlock> part, bool tell_bits) {
+  const int64_t count = weights_of(part);
+  ChunkEncoder encoder(count >= kLockstepWeights, count);
+  const std::vector<LanePlan> fitted = fitted_plans(part);
+  LaneCode out;
+  for (size_t k = 0; k < fitted.size(); ++k) {
+    const auto first = encoder.place();
+    if (part[k].rows * part[k].cols > 0) encoder.tensor(part[k], fitted[k]);
+    if (tell_bits) out.bits.push_back(encoder.bits_since(first));
+  }
+  out.plans = encoder.plans();
+  out.lanes = encoder.lanes();
+  return out;
+}
+
+std::string joined_lanes(std::span<const LaneCode> parts) {
   std::string sizes, data;
-  const auto chunks = chunks_of(blocks);
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    const int64_t count = weights_of(chunks[i]);
-    const bool lockstep = count >= kLockstepWeights, last = i + 1 == chunks.size();
-    ChunkEncoder encoder(lockstep, count);
-    const std::vector<LanePlan> fitted = fitted_plans(chunks[i]);
-    for (size_t k = 0; k < fitted.size(); ++k) {
-      const auto first = encoder.place();
-      if (chunks[i][k].rows * chunks[i][k].cols > 0) encoder.tensor(chunks[i][k], fitted[k]);
-      if (bits != nullptr) bits->push_back(encoder.bits_since(first));
-    }
-    const std::string plans = encoder.plans(), lanes = encoder.lanes();
-    if (lockstep || !last) put_varint(sizes, plans.size());
-    if (lockstep && !last) put_varint(sizes, lanes.size());
-    data += plans + lanes;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool lockstep = !parts[i].lanes.empty(), last = i + 1 == parts.size();
+    if (lockstep || !last) put_varint(sizes, parts[i].plans.size());
+    if (lockstep && !last) put_varint(sizes, parts[i].lanes.size());
+    data += parts[i].plans + parts[i].lanes;
   }
   return sizes + data;
+}
+
+std::string encode_lanes(std::span<const WeightBlock> blocks, std::vector<double>* bits) {
+  std::vector<LaneCode> codes;
+  for (const auto& part : lane_parts(blocks)) {
+    codes.push_back(encode_lane_part(part, bits != nullptr));
+    if (bits != nullptr) bits->insert(bits->end(), codes.back().bits.begin(), codes.back().bits.end());
+  }
+  return joined_lanes(codes);
 }
 
 }  // namespace fairway

@@ -57,8 +57,6 @@ std::vector<double> with_frame(std::vector<double> bits, size_t bytes, std::span
   return bits;
 }
 
-bool ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
-
 // What is not our own coder. Sizes are compared before anything is allocated.
 std::string decode_general(const SectionView& section, size_t bytes, const std::string& where) {
   switch (section.codec) {
@@ -76,6 +74,8 @@ std::string decode_general(const SectionView& section, size_t bytes, const std::
 }
 
 }  // namespace
+
+bool is_ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
 
 std::string_view name_of(Codec codec) { return kNames[static_cast<size_t>(codec)]; }
 
@@ -95,7 +95,7 @@ Section encode_text(std::string_view text) {
 
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice) {
   Section best{Codec::raw, std::string(values)};
-  if (ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
+  if (is_ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
   if (choice == CodecChoice::rans) {
     std::string matched = brotli_encode(values);
     if (static_cast<double>(matched.size()) < kWorthMatching * static_cast<double>(best.bytes.size()))
@@ -105,15 +105,17 @@ Section encode_value_section(std::string_view values, size_t width, CodecChoice 
   return best;
 }
 
-Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits) {
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits,
+                              std::string lanes) {
   Section best{Codec::raw, ""};
   for (const WeightBlock& block : blocks)
     best.bytes.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
   const std::string plain = choice == CodecChoice::rans ? "" : best.bytes;
   const size_t weights = best.bytes.size();
-  std::vector<double> lanes, shaped;
-  if (ours(choice)) {
-    take_smaller(best, Codec::lanes, encode_lanes(blocks, bits == nullptr ? nullptr : &lanes));
+  std::vector<double> by_lanes, shaped;
+  if (is_ours(choice)) {
+    if (lanes.empty()) lanes = encode_lanes(blocks, bits == nullptr ? nullptr : &by_lanes);
+    take_smaller(best, Codec::lanes, std::move(lanes));
     if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks) ||
         learning_pays(blocks)) {
       std::string learnt = encode_weights(blocks, bits == nullptr ? nullptr : &shaped);
@@ -124,7 +126,7 @@ Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice c
   try_general(best, plain, choice);
   if (bits != nullptr) {
     bits->clear();
-    if (best.codec == Codec::lanes) *bits = with_frame(std::move(lanes), best.bytes.size(), blocks);
+    if (best.codec == Codec::lanes) *bits = with_frame(std::move(by_lanes), best.bytes.size(), blocks);
     if (best.codec == Codec::shaped) *bits = with_frame(std::move(shaped), best.bytes.size(), blocks);
   }
   return best;

@@ -26,8 +26,10 @@ Section encode_text(std::string_view text);  // the smaller of raw and Brotli
 // rans: ours, and Brotli where values repeat.
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice);
 // `bits`, where given, gets what each block took, a share of the coder's states and sizes in it; of codecs that are not ours
-// nothing.
-Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits = nullptr);
+// nothing. `lanes`: what encode_lanes gives, where that is known already.
+Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits = nullptr,
+                              std::string lanes = {});
+bool is_ours(CodecChoice choice);  // whether our own coder is tried
 
 struct SectionView {
   Codec codec = Codec::raw;

@@ -107,15 +107,36 @@ struct CodedStream {
   Section section;
 };
 
-CodedStream code_stream(std::span<const WeightBlock> blocks, CodecChoice codec) {
+CodedStream code_stream(std::span<const WeightBlock> blocks, CodecChoice codec, std::string lanes) {
   CodedStream out;
   for (const WeightBlock& block : blocks) {
     const int64_t count = block.rows * block.cols;
     out.weights += count;
     out.entropy_bits += entropy_of({block.q, static_cast<size_t>(count)}, block.trellis);
   }
-  if (out.weights > 0) out.section = encode_weight_section(blocks, codec);
+  if (out.weights > 0) out.section = encode_weight_section(blocks, codec, nullptr, std::move(lanes));
   return out;
+}
+
+// Streams are of unequal length, so that first the parts of all of them are coded at once, then what is tried beside.
+template <class Streams>
+std::vector<CodedStream> code_streams(const Streams& streams, const PackOptions& options) {
+  struct Part {
+    size_t stream, number;
+    std::span<const WeightBlock> blocks;
+  };
+  std::vector<Part> parts;
+  std::vector<std::vector<LaneCode>> codes(streams.size());
+  for (size_t role = 0; role < streams.size() && is_ours(options.codec); ++role) {
+    for (const auto& blocks : lane_parts(streams[role]))
+      parts.push_back({role, codes[role].size(), blocks}), codes[role].emplace_back();
+  }
+  for_each_index(options.pool, parts.size(),
+                 [&](size_t i) { codes[parts[i].stream][parts[i].number] = encode_lane_part(parts[i].blocks); });
+  std::vector<CodedStream> coded(streams.size());
+  for_each_index(options.pool, streams.size(),
+                 [&](size_t role) { coded[role] = code_stream(streams[role], options.codec, joined_lanes(codes[role])); });
+  return coded;
 }
 
 }  // namespace
@@ -136,8 +157,7 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   writer.text("architecture", architecture_text(model.model));
   writer.text("tensor table", encode_table(model.tensors));
   const auto streams = weight_streams(model.tensors, model.model.layers);
-  std::vector<CodedStream> coded(streams.size());
-  for_each_index(options.pool, streams.size(), [&](size_t role) { coded[role] = code_stream(streams[role], options.codec); });
+  const std::vector<CodedStream> coded = code_streams(streams, options);
   for (size_t role = 0; role < streams.size(); ++role) {
     const CodedStream& stream = coded[role];
     if (stream.weights == 0) continue;

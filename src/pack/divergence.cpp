@@ -33,6 +33,7 @@ KlDivergence::KlDivergence(const CalibrationModel& model, std::span<const int32_
   fill_rope(recipe_, inputs_.rope);
   *inputs_.loss_gradient.as<float>() = 1;
   params_.set_values(model.weights.flat_values());
+  executor_.upload(params_.flat_values());
   forward_ = open(false);
   expected_.resize(static_cast<size_t>(rows_ * length * vocab));
   for (int64_t first = 0; first < rows_; first += kTogether) {
@@ -69,8 +70,7 @@ void KlDivergence::fill(int64_t first) {
   const auto count = static_cast<size_t>(inputs_.expected.numel());
   const auto from = static_cast<size_t>(first / kTogether) * count;
   if (from + count <= expected_.size()) std::copy_n(expected_.data() + from, count, inputs_.expected.as<float>());
-  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.expected, params_.flat_values()})
-    executor_.upload(input);
+  for (const Tensor& input : {inputs_.tokens, inputs_.targets, inputs_.expected}) executor_.upload(input);
 }
 
 void KlDivergence::expect(int64_t first) {
@@ -101,7 +101,10 @@ double KlDivergence::run(Session& session, int32_t loss, int64_t first) {
   return static_cast<double>(*session.fetch(loss).as<float>()) - entropies_[static_cast<size_t>(first / kTogether)];
 }
 
-void KlDivergence::take(const QuantizedModel& model) { dequantize(model, params_); }
+void KlDivergence::take(const QuantizedModel& model) {
+  dequantize(model, params_, &executor_.queue().pool());
+  executor_.upload(params_.flat_values());
+}
 
 double KlDivergence::of(const QuantizedModel& model) {
   take(model);
@@ -110,10 +113,14 @@ double KlDivergence::of(const QuantizedModel& model) {
   return sum * kTogether / static_cast<double>(measured_);
 }
 
-void KlDivergence::gradient(int64_t turn) {
+void KlDivergence::gradient(int64_t turn, std::span<const Tensor> of) {
   if (!both_) both_ = open(true);
   run(*both_, loss_with_gradient_, turn * kTogether % (rows_ - measured_));
-  executor_.download(params_.flat_grads());
+  for (const Tensor& gradient : of) executor_.download(gradient);
+}
+
+void KlDivergence::changed(std::span<const Tensor> weights) {
+  for (const Tensor& values : weights) executor_.upload(values);
 }
 
 }  // namespace fairway

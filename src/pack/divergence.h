@@ -21,10 +21,12 @@ class KlDivergence {
   double of(const QuantizedModel& model);
 
   // The gradient, where rows were left for it: of the weights taken, as they are changed since, over other rows in each turn.
+  // On a device only what is named moves between it and the host: gradients of some banks, weights that changed().
   bool has_gradient() const { return rows_ > measured_; }
   void take(const QuantizedModel& model);
   const ParamStore& weights() const { return params_; }
-  void gradient(int64_t turn);
+  void gradient(int64_t turn, std::span<const Tensor> of);
+  void changed(std::span<const Tensor> weights);
 
   static constexpr int64_t kTogether = 8;  // rows of one pass
 

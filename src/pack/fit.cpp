@@ -19,12 +19,19 @@ constexpr uint64_t kRoomForTuning = 2000;  // part of the budget: halves that ha
 
 class Fitter {
  public:
-  explicit Fitter(const FitRequest& request) : request_(request), budget_(request.budget) {}
+  explicit Fitter(const FitRequest& request)
+      : request_(request),
+        budget_(request.budget),
+        runner_(request.site),
+        factors_(runner_, request.hessians, request.recipe.quant) {}
   Fitted run();
 
  private:
   void say(const std::string& line) const {
     if (request_.say) request_.say(line);
+  }
+  void lap(const char* stage) const {
+    if (request_.laps != nullptr) request_.laps->lap(stage);
   }
   TensorMoments moments() const { return request_.moments ? request_.moments() : TensorMoments{}; }
   bool fits(const Fitted& made) const { return made.bytes.size() <= budget_; }
@@ -32,7 +39,7 @@ class Fitter {
     return fits(made) && static_cast<double>(made.bytes.size()) >= kCloseEnough * static_cast<double>(budget_);
   }
   Fitted written(QuantizedModel model, const char* method) const;
-  Fitted published(Fitted natural) const;
+  Fitted published(Fitted natural);
   Fitted pruned(const Fitted& natural) const;
   Fitted best(Fitted natural);
   std::vector<Fitted> candidates(Fitted natural);
@@ -41,6 +48,8 @@ class Fitter {
 
   const FitRequest& request_;
   uint64_t budget_;  // without what tuning may add
+  OpRunner runner_;
+  FactorCache factors_;  // of the recipe's own setting; the allocator takes them over
 };
 
 Fitted Fitter::written(QuantizedModel model, const char* method) const {
@@ -49,6 +58,7 @@ Fitted Fitter::written(QuantizedModel model, const char* method) const {
   Fitted made{.method = method};
   made.bytes = write_artifact(model, {.codec = request_.codec, .pool = &request_.site.pool()}, &made.ledger);
   made.model = std::move(model);
+  lap("coding");
   return made;
 }
 
@@ -82,16 +92,15 @@ Fitted Fitter::pruned(const Fitted& natural) const {
   return kept;
 }
 
-Fitted Fitter::published(Fitted natural) const {
+Fitted Fitter::published(Fitted natural) {
   const uint64_t bytes = natural.bytes.size();
   if (!fits(natural) && request_.recipe.quant.prune == PruneScore::none)
     throw InputError(
         fmt::format("--budget {}: the recipe's own setting takes {} bytes; use a larger budget, or leave out --as-published",
                     request_.budget, bytes));
   Fitted made = fits(natural) ? std::move(natural) : pruned(natural);
-  OpRunner runner(request_.site);
-  const FactorCache factors(runner, request_.hessians, request_.recipe.quant);
-  const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner, factors, moments());
+  const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner_, factors_,
+                           moments());
   made.damage = damage.of(made.report);
   if (made.pruned > 0)
     say(fmt::format("the recipe's own setting takes {} bytes, {} with {} levels of ±1 pruned", bytes, made.bytes.size(),
@@ -109,7 +118,9 @@ void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>
   double below = 0, above = allocator.most_bits(), target = std::min(budget, above);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     QuantReport report;
-    Fitted made = written(allocator.at(target, report), "allocator");
+    QuantizedModel model = allocator.at(target, report);
+    lap("quantizing");
+    Fitted made = written(std::move(model), "allocator");
     made.report = std::move(report);
     const bool fitted = fits(made), done = full(made) || (fitted && target >= allocator.most_bits());  // nothing finer is left
     const double bits = static_cast<double>(made.bytes.size()) * 8;
@@ -123,7 +134,9 @@ void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>
 
 // Of each way to make a model that fits, the one with the least expected damage.
 std::vector<Fitted> Fitter::candidates(Fitted natural) {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments());
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments(),
+                         &factors_);
+  lap("steps measured");
   std::vector<Fitted> made;
   uint64_t smallest = UINT64_MAX;
   const auto best_of = [&](auto&& make) {
@@ -151,10 +164,12 @@ std::vector<Fitted> Fitter::candidates(Fitted natural) {
 Fitted Fitter::best(Fitted natural) {
   const uint64_t bytes = natural.bytes.size();
   const std::unique_ptr<KlDivergence> divergence = request_.divergence ? request_.divergence() : nullptr;
+  lap("predictions");
   if (divergence && divergence->has_gradient()) budget_ -= budget_ / kRoomForTuning;
   std::vector<Fitted> made = candidates(std::move(natural));
   if (divergence)
     for (Fitted& one : made) one.divergence = divergence->of(one.model);
+  lap("divergence");
   const auto loses_less = [&](const Fitted& a, const Fitted& b) {
     return divergence ? a.divergence < b.divergence : a.damage < b.damage;
   };
@@ -171,6 +186,7 @@ Fitted Fitter::best(Fitted natural) {
 void Fitter::tune(Fitted& best, KlDivergence& divergence) const {
   Fitted tuned = best;
   tune_halves(tuned.model, divergence);
+  lap("halves tuned");
   Fitted made = written(std::move(tuned.model), best.method.c_str());
   if (const double now = divergence.of(made.model); fits(made) && now < best.divergence) {
     best.divergence = now;
@@ -178,12 +194,15 @@ void Fitter::tune(Fitted& best, KlDivergence& divergence) const {
     best.bytes = std::move(made.bytes);
     best.ledger = std::move(made.ledger);
   }
+  lap("divergence");
 }
 
 Fitted Fitter::run() {
   QuantReport report;
-  Fitted natural = written(
-      quantize_model(request_.weights, request_.recipe, request_.hessians, request_.site, report, request_.comm), "recipe");
+  QuantizedModel own =
+      quantize_model(request_.weights, request_.recipe, request_.hessians, runner_, factors_, report, request_.comm);
+  lap("recipe's own setting");
+  Fitted natural = written(std::move(own), "recipe");
   natural.report = std::move(report);
   const uint64_t bytes = natural.bytes.size();
   Fitted made = request_.as_published ? published(std::move(natural)) : best(std::move(natural));

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "artifact/artifact.h"
+#include "base/lap_clock.h"
 #include "comm/communicator.h"
 #include "pack/divergence.h"
 #include "quant/quantize_model.h"
@@ -27,6 +28,7 @@ struct FitRequest {
   std::function<void(const std::string&)> say{};
   std::function<TensorMoments()> moments{};                     // absent: damage is told by the recipe's sensitivities
   std::function<std::unique_ptr<KlDivergence>()> divergence{};  // absent: expected damage decides
+  LapClock* laps = nullptr;                                     // told what took how long
   Communicator& comm = single_process();                        // ranks share the quantizing; each gets the whole result
 };
 

@@ -49,9 +49,15 @@ void tune_halves(QuantizedModel& model, KlDivergence& divergence) {
   std::vector<TunedHalves> all;
   for (QuantizedTensor& tensor : model.tensors)
     if (tensor.coding == TensorCoding::half) all.emplace_back(tensor, divergence.weights());
+  std::vector<Tensor> values, gradients;
+  for (const TunedHalves& one : all) {
+    const ParamBank& bank = divergence.weights().bank(one.tensor->bank);
+    values.push_back(bank.value), gradients.push_back(bank.grad);
+  }
   for (int64_t t = 0; t < kTuningSteps; ++t) {
-    divergence.gradient(t);
+    divergence.gradient(t, gradients);
     for (TunedHalves& one : all) one.step(t + 1, kRate * (1 - static_cast<double>(t) / kTuningSteps));
+    divergence.changed(values);
   }
   for (const TunedHalves& one : all)
     for (size_t i = 0; i < one.now.size(); ++i) one.tensor->halves[i] = to_half(static_cast<float>(one.now[i]));

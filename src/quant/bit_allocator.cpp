@@ -44,13 +44,14 @@ Recipe with_own_rules(Recipe recipe) {
 }  // namespace
 
 BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
-                           Communicator& comm, const TensorMoments& moments)
+                           Communicator& comm, const TensorMoments& moments, FactorCache* made)
     : comm_(&comm),
       runner_(site),
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
       moments_(moments),
       factors_(runner_, hessians, recipe_.quant, FactorCache::Steps::by_column, &moments_) {
+  if (made != nullptr) factors_.inherit(*made);
   std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
   damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments_);
   std::vector<size_t> kept;
@@ -71,9 +72,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
   }
   allow_trellis(true);
   quantize(kept);
-  for (const double doublings : kMeasured)
-    for (const bool trellis : {false, true})
-      if (!trellis || recipe_.quant.trellis) measure(samples, {static_cast<int>(doublings * kSteps), trellis});
+  measure(samples);
 }
 
 // Rows are rounded without the others, or with those of their band, so that some of them say what all would take and lose.
@@ -96,16 +95,23 @@ BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), pl
   errors = all / here;
 }
 
-void BitAllocator::measure(std::span<const Sample> samples, Knob knob) {
+// Tensor by tensor, so that a device gets a tensor's factor once for all its options.
+void BitAllocator::measure(std::span<const Sample> samples) {
+  std::vector<Knob> knobs;
+  for (const double doublings : kMeasured)
+    for (const bool trellis : {false, true})
+      if (!trellis || recipe_.quant.trellis) knobs.push_back({static_cast<int>(doublings * kSteps), trellis});
   std::vector<TensorJob> jobs;
-  for (const Sample& sample : samples) jobs.push_back({&sample.plan, setting(entries_[sample.entry], knob)});
+  for (const Sample& sample : samples)
+    for (const Knob knob : knobs) jobs.push_back({&sample.plan, setting(entries_[sample.entry], knob)});
   const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
-  for (size_t n = 0; n < samples.size(); ++n) {
-    const Sample& sample = samples[n];
+  for (size_t n = 0; n < parts.size(); ++n) {
+    const Sample& sample = samples[n / knobs.size()];
+    const Knob knob = knobs[n % knobs.size()];
     Entry& entry = entries_[sample.entry];
     const double error = sample.errors * damage_.relative_error(sample.entry, parts[n].report);
     (knob.trellis ? entry.by_trellis : entry.rounded)
-        .push_back({knob.step, sample.rows * estimated_bits(parts[n].tensor), std::log(std::max(error, kLeastError))});
+        .push_back({knob.step, sample.rows * estimated_bits(parts[n]), std::log(std::max(error, kLeastError))});
   }
 }
 
@@ -116,7 +122,10 @@ void BitAllocator::quantize(const std::vector<size_t>& which) {
     jobs.push_back({&entry.plan, fixed(entry) ? grid_setting(entry.plan, recipe_.quant) : setting(entry, entry.chosen)});
   }
   std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
-  for (size_t n = 0; n < which.size(); ++n) entries_[which[n]].part = std::move(parts[n]);
+  for (size_t n = 0; n < which.size(); ++n) {
+    entries_[which[n]].bits = estimated_bits(parts[n]);
+    entries_[which[n]].part = std::move(parts[n]);
+  }
 }
 
 GridSetting BitAllocator::setting(const Entry& entry, Knob knob) const {
@@ -138,7 +147,7 @@ void BitAllocator::each_knob(const Entry& entry, Visit&& visit) const {
 double BitAllocator::predicted_bits(int step) const {
   double total = 0;
   for (const Entry& entry : entries_) {
-    total += entry.fixed() ? estimated_bits(entry.part.tensor) : predicted(entry, {step, false}).bits;
+    total += entry.fixed() ? entry.bits : predicted(entry, {step, false}).bits;
   }
   return total;
 }
@@ -150,7 +159,7 @@ BitAllocator::Choice BitAllocator::at_price(double price) const {
     Knob chosen;
     double best = std::numeric_limits<double>::infinity(), bits = 0;
     if (entry.fixed())
-      bits = estimated_bits(entry.part.tensor);
+      bits = entry.bits;
     else
       each_knob(entry, [&](Knob knob, const Predicted& option) {
         const double cost = damage_.of_tensor(i, option.error) + price * option.bits;
@@ -204,7 +213,7 @@ double BitAllocator::realize(const std::vector<Knob>& knobs) {
   }
   quantize(changed);
   double total = 0;
-  for (const Entry& entry : entries_) total += estimated_bits(entry.part.tensor);
+  for (const Entry& entry : entries_) total += entry.bits;
   return total;
 }
 

@@ -13,8 +13,9 @@ class BitAllocator {
  public:
   // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
   // half precision become integers here, or a small budget could not be met. Ranks share the tensors, here and in at().
+  // made: factors of the same Hessians with steps alike, which are used up.
   BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
-               Communicator& comm = single_process(), const TensorMoments& moments = {});
+               Communicator& comm = single_process(), const TensorMoments& moments = {}, FactorCache* made = nullptr);
 
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
   double most_bits() const { return predicted_bits(kFinest); }
@@ -51,6 +52,7 @@ class BitAllocator {
     std::vector<Option> rounded, by_trellis;  // empty: fixed; not allowed
     Knob chosen{kNone};
     QuantizedPart part;  // at `chosen`
+    double bits = 0;     // of it, estimated
     bool fixed() const { return rounded.empty(); }
   };
   struct Predicted {
@@ -72,8 +74,8 @@ class BitAllocator {
   };
 
   bool fixed(const Entry& entry) const { return !entry.plan.integers || entry.plan.role == QuantRole::gate; }
-  void measure(std::span<const Sample> samples, Knob knob);  // an option of their entries
-  void quantize(const std::vector<size_t>& which);           // at what is chosen
+  void measure(std::span<const Sample> samples);    // every option of their entries
+  void quantize(const std::vector<size_t>& which);  // at what is chosen
   GridSetting setting(const Entry& entry, Knob knob) const;
   static Predicted predicted(const Entry& entry, Knob knob);
   template <class Visit>

@@ -57,7 +57,7 @@ void dequantize(const QuantizedTensor& t, std::span<float> out) {
   }
 }
 
-void dequantize(const QuantizedModel& model, ParamStore& out) {
+void dequantize(const QuantizedModel& model, ParamStore& out, ThreadPool* pool) {
   std::map<ParamId, int64_t> filled;
   for (const QuantizedTensor& t : model.tensors) {
     if (!out.has(t.bank)) throw InputError(fmt::format("{}: the model has no such parameter", name_of(t.bank)));
@@ -66,8 +66,6 @@ void dequantize(const QuantizedModel& model, ParamStore& out) {
     if (t.slice >= slices || t.cols != bank.value.cols() || t.rows * slices != bank.value.rows())
       throw InputError(fmt::format("{}: slice {} of {} x {} does not fit {}", name_of(t.bank), t.slice, t.rows, t.cols,
                                    bank.value.spec.shape.text()));
-    float* to = bank.value.as<float>() + std::max<int64_t>(t.slice, 0) * t.count();
-    dequantize(t, {to, static_cast<size_t>(t.count())});
     filled[t.bank] += t.count();
   }
   for (const ParamBank& bank : out.banks()) {
@@ -76,6 +74,11 @@ void dequantize(const QuantizedModel& model, ParamStore& out) {
       throw InputError(fmt::format("{}: {} of {} weights are given", bank.info.name, at == filled.end() ? 0 : at->second,
                                    bank.value.numel()));
   }
+  for_each_index(pool, model.tensors.size(), [&](size_t i) {
+    const QuantizedTensor& t = model.tensors[i];
+    float* to = out.bank(t.bank).value.as<float>() + std::max<int64_t>(t.slice, 0) * t.count();
+    dequantize(t, {to, static_cast<size_t>(t.count())});
+  });
 }
 
 }  // namespace fairway

@@ -30,9 +30,12 @@ class DeviceGptq {
 
  private:
   struct Factoring;
+  struct Upper;
   struct Blocks;
+  const Tensor& send_upper(const Weight& weight);
   Executor* executor_;
   std::map<int64_t, std::shared_ptr<Factoring>> factoring_;               // by side
+  std::map<int64_t, std::shared_ptr<Upper>> uppers_;                      // by columns
   std::map<std::array<int64_t, 5>, std::shared_ptr<Blocks>> quantizing_;  // by rows, columns, block, levels, trellis
 };
 

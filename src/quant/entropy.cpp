@@ -30,18 +30,30 @@ int64_t new_steps(const HalfScales& steps) {
   return count;
 }
 
-}  // namespace
-
-double estimated_bits(const QuantizedTensor& t) {
-  if (t.coding == TensorCoding::half) return 16.0 * static_cast<double>(t.count());
-  if (t.coding == TensorCoding::single) return 32.0 * static_cast<double>(t.count());
-  double bits =
-      entropy_of(t.q, t.trellis) + 16.0 * static_cast<double>(new_steps(t.scale)) + 2.0 * static_cast<double>(t.columns.size());
+// Of integers with this entropy.
+double bits_around(const QuantizedTensor& t, double entropy) {
+  double bits = entropy + 16.0 * static_cast<double>(new_steps(t.scale)) + 2.0 * static_cast<double>(t.columns.size());
   const LowRankCorrection& c = t.correction;
   if (c.rank > 0)
     bits += 2.0 * static_cast<double>(c.a.size()) + 4.0 * static_cast<double>(c.b.size()) +
             16.0 * static_cast<double>(1 + c.b_scale.size());
   return bits;
+}
+
+double float_bits(const QuantizedTensor& t) {
+  return (t.coding == TensorCoding::half ? 16.0 : 32.0) * static_cast<double>(t.count());
+}
+
+}  // namespace
+
+double estimated_bits(const QuantizedTensor& t) {
+  return t.coding == TensorCoding::integer_rows ? bits_around(t, entropy_of(t.q, t.trellis)) : float_bits(t);
+}
+
+double estimated_bits(const QuantizedPart& part) {
+  const QuantizedTensor& t = part.tensor;
+  const auto count = static_cast<double>(t.count());
+  return t.coding == TensorCoding::integer_rows ? bits_around(t, part.report.entropy * count) : float_bits(t);
 }
 
 double estimated_bits(const QuantizedModel& model) {

@@ -34,9 +34,14 @@ std::vector<std::string> QuantReport::fallbacks() const {
 
 QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                               QuantReport& report, Communicator& comm) {
-  const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
   OpRunner runner(site);
   FactorCache factors(runner, hessians, recipe.quant);
+  return quantize_model(weights, recipe, hessians, runner, factors, report, comm);
+}
+
+QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpRunner& runner,
+                              FactorCache& factors, QuantReport& report, Communicator& comm) {
+  const std::vector<TensorPlan> plans = tensor_plans(weights, recipe);
   std::vector<size_t> narrow;
   if (recipe.quant.mixed.count > 0) narrow = narrow_matrices(plans, hessians, recipe.quant.mixed.count);
   QuantizedModel model{.model = recipe.model,

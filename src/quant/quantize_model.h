@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "quant/gptq.h"
@@ -42,6 +43,8 @@ class FactorCache {
               const TensorMoments* moments = nullptr);
   const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
   const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
+  // Of the same Hessians and damping, with steps alike: its factors are used up instead of made again.
+  void inherit(FactorCache& earlier) { inherited_ = std::exchange(earlier.factors_, {}); }
 
  private:
   OpRunner* runner_;
@@ -49,7 +52,7 @@ class FactorCache {
   const TensorMoments* moments_;
   Damping damping_;
   Steps steps_;
-  std::map<std::string, GptqFactor> factors_;
+  std::map<std::string, GptqFactor> factors_, inherited_;
 };
 
 struct QuantizedPart {
@@ -69,16 +72,20 @@ void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& ru
 // tensors; each gets the whole model.
 QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
                               QuantReport& report, Communicator& comm = single_process());
+// The same with factors that the caller keeps.
+QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpRunner& runner,
+                              FactorCache& factors, QuantReport& report, Communicator& comm);
 
 // W = s·q + A·B in half, single or integers, exactly the same on every machine.
 void dequantize(const QuantizedTensor& tensor, std::span<float> out);
 // Fills the store, whose table must be that of the model; InputError when a tensor is missing or has another shape.
-void dequantize(const QuantizedModel& model, ParamStore& out);
+void dequantize(const QuantizedModel& model, ParamStore& out, ThreadPool* pool = nullptr);
 
 // Order-0 entropy of the integers and what the scales, halves and corrections take besides: the size of an ideal static coder.
 // Bits, all values together; under a trellis each is known to be even or odd.
 double entropy_of(std::span<const int8_t> q, bool trellis = false);
 double estimated_bits(const QuantizedTensor& tensor);
+double estimated_bits(const QuantizedPart& part);  // by the entropy that its report knows already
 double estimated_bits(const QuantizedModel& model);
 
 }  // namespace fairway

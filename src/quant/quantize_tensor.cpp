@@ -145,7 +145,10 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   const Hessian* source = hessian(plan);
   if (source == nullptr) return nullptr;
   const auto [at, fresh] = factors_.try_emplace(plan.point.empty() ? plan.name() : plan.point);
-  if (fresh) at->second = factorize(*runner_, *source, damping_);
+  if (fresh) {
+    auto made = inherited_.extract(at->first);
+    at->second = made.empty() ? factorize(*runner_, *source, damping_) : std::move(made.mapped());
+  }
   if (fresh && steps_ == Steps::by_column && (plan.matrix() || plan.point.empty())) take_column_steps(at->second);
   return &at->second;
 }

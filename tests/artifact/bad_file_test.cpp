@@ -12,6 +12,7 @@
 #include "artifact/rans.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/trellis.h"
 
 namespace fairway {
 namespace {
@@ -136,6 +137,15 @@ std::vector<Fault> model_faults() {
       table("zero dims", "embed.token is 0 x 16", [](auto& t) { t[0].rows = 0; }),
       table("bits", "has coding 9", [](auto& t) { t[0].bits = 9; }),
       table("bits by column", "has coding 73", [](auto& t) { t[0].bits = 9, t[0].columns.resize(16); }),
+      table("bits on a trellis", "has coding 137", [](auto& t) { t[0].bits = 9, t[0].trellis = true; }),
+      table("too few bits on a trellis", "has coding 129", [](auto& t) { t[0].bits = 1, t[0].trellis = true; }),
+      table("bits by column on a trellis", "has coding 201",
+            [](auto& t) { t[0].bits = 9, t[0].columns.resize(16), t[0].trellis = true; }),
+      table("halves by column", "has coding 80", [](auto& t) { t[0].bits = 16, t[0].columns.resize(16); }),
+      table("singles on a trellis", "has coding 160", [](auto& t) { t[0].bits = 32, t[0].trellis = true; }),
+      table("a trellis that is not there", "embed.token: row 0 leaves the trellis", [](auto& t) { t[0].trellis = true; }),
+      table("steps by column that nobody has", "column steps: 48 bytes are stored, expected 24",
+            [](auto& t) { std::find_if(t.begin(), t.end(), [](const auto& x) { return !x.columns.empty(); })->columns = {}; }),
       table("steps by column that are not there", "column steps: 48 bytes are stored, expected 64",
             [](auto& t) { t[0].columns.resize(16); }),
       table("rank", "correction of rank 17", [](auto& t) { t[0].correction.rank = 17; }),
@@ -149,6 +159,38 @@ std::vector<Fault> model_faults() {
       changed("table too long", "bytes after the last parameter",
               [](FileParts& f) { f.set_text("table", f.part("table").bytes + "xx"); }),
   };
+}
+
+const QuantizedModel& all_on_trellis() {
+  static const QuantizedModel kModel = [] {
+    QuantizedModel model = made_model(tiny_architecture(), 5);
+    for (QuantizedTensor& t : model.tensors) {
+      if (t.coding != TensorCoding::integer_rows || t.slice < 0) continue;
+      t.trellis = true;
+      t.q = gaussian_on_trellis(t.rows, t.cols, 2.4, largest_level(t.bits), 7);
+    }
+    return model;
+  }();
+  return kModel;
+}
+
+// A matrix of 16 x 16 whose first weight is an escape beyond the largest level; the others are the least that the trellis lets.
+std::string escape_on_trellis() {
+  FineEncoder rans;  // largest, width, spread, rule, classes
+  rans.put_bits(15, 4), rans.put_bits(192, 9), rans.put_bits(0, 3), rans.put_bits(0, 3), rans.put_bits(0, 1);
+  const LaneClass even = lane_class(192, 0, 15, LaneLevels::even), odd = lane_class(192, 0, 15, LaneLevels::odd);
+  std::array<int, 16> states{};
+  for (size_t i = 0; i < 16 * 16; ++i) {
+    int& state = states[i % 16];
+    const int value = i == 0 ? kEscape : state & 1;
+    const LaneRange range = ((state & 1) != 0 ? odd : even).ranges[static_cast<size_t>(value - kEscape)];
+    rans.put({static_cast<uint16_t>(range.start << 5), static_cast<uint16_t>(range.freq << 5)});
+    state = next_trellis_state(state, value);
+  }
+  EscapeModel escapes(15, FineModel::Use::encode);
+  rans.put(escapes.model().range(15 - even.core));
+  rans.put_bits(0, 1);
+  return rans.finish();
 }
 
 std::vector<Fault> data_faults() {
@@ -224,6 +266,27 @@ std::vector<Fault> data_faults() {
          f.part("query").bytes[16 * 16 + 2 * 16 + 3] ^= 1;
          return f.file();
        }},
+      {"lanes on a trellis, escape", "the query weights: an escape stands for 52, the largest level is 15",
+       [=] {
+         FileParts f = parts_of(all_on_trellis());
+         code(f, "query", 5, escape_on_trellis());
+         return f.file();
+       }},
+      {"lanes on a trellis, more", "the up weights: the state of the plans does not end where encoding began",
+       [=] {
+         FileParts f = parts_of(all_on_trellis());
+         code(f, "up", 5,
+              encode_lanes(weight_streams(all_on_trellis().tensors, 2)[static_cast<size_t>(StreamRole::up)]) + "zz");
+         return f.file();
+       }},
+      {"shaped on a trellis, cut", "the output weights: the coder's state does not end where encoding began",
+       [=] {
+         FileParts f = parts_of(all_on_trellis());
+         const std::string whole =
+             encode_weights(weight_streams(all_on_trellis().tensors, 2)[static_cast<size_t>(StreamRole::output)]);
+         code(f, "output", 4, whole.substr(0, whole.size() / 2));
+         return f.file();
+       }},
       {"weight beyond a trellis", "bank.qo[1]: weight 0 is 126, the grid of 8 bits ends at 124",
        [] {
          QuantizedModel model = made_on_trellis(tiny_architecture(), 5);
@@ -234,8 +297,19 @@ std::vector<Fault> data_faults() {
        }},
       changed("scale", "embed.token: a row scale is negative or not finite",
               [](FileParts& f) { f.part("row scales").bytes[1] = 0x7C; }),
-      changed("column step", "bank.down[0]: a column's step lies beyond class 24",
+      changed("column step", "bank.down[0]: the step of column 1 is of class 25, expected -24 to 24",
               [](FileParts& f) { f.part("column steps").bytes[1] = 25; }),
+      changed("column step below", "bank.down[1]: the step of column 3 is of class -25, expected",
+              [](FileParts& f) { f.part("column steps").bytes[24 + 3] = -25; }),
+      changed("least column step", "bank.down[1]: the step of column 4 is of class -128, expected",
+              [](FileParts& f) { f.part("column steps").bytes[24 + 4] = -128; }),
+      changed("column steps cut", "ends inside column steps: 654321 bytes wanted",
+              [](FileParts& f) { f.part("column steps").coded_size = 654321; }),
+      changed("column steps codec", "column steps has codec 7", [](FileParts& f) { f.part("column steps").codec = 7; }),
+      changed("column steps in lanes", "column steps: codec 5 is for weights only",
+              [](FileParts& f) { f.part("column steps").codec = 5; }),
+      changed("column steps bomb", "column steps: the Brotli stream holds more than",
+              [=](FileParts& f) { code(f, "column steps", 2, brotli_encode(zeros)); }),
       changed("half", "a half is not finite", [](FileParts& f) { f.part("halves").bytes[1] = 0x7E; }),
       changed("single", "a single is not finite",
               [](FileParts& f) { std::memcpy(f.part("singles").bytes.data(), "\0\0\xc0\x7f", 4); }),
