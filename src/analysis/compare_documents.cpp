@@ -103,8 +103,8 @@ DocumentComparison compare_documents(const SeedScores& runs, SeedScores against,
       throw InputError(
           fmt::format("--paired documents: of {} only totals were published, no documents; name runs", side->published->name));
   }
-  if (const std::string what = first_difference(runs.on, against.on); !what.empty())
-    throw InputError("--paired documents: both sides must be scored alike, but they differ in " + what);
+  if (const auto found = differences(identities_of(runs.on), identities_of(against.on)); !found.empty())
+    throw InputError("--paired documents: both sides must be scored alike, but they differ in " + found.front().text());
   if (paired_seeds) {
     if (runs.size() < 2) throw InputError("--paired both: pairs of seeds need at least two runs on each side");
     match_seeds(runs, against);

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "analysis/published.h"
+#include "analysis/receipt_identity.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -81,7 +82,9 @@ T field_of(const json& score, const char* key, const fs::path& path) {
   }
 }
 
-std::string short_hash(const std::string& hash) { return hash.substr(0, 12) + "…"; }
+bool differ_in(const std::vector<IdentityDifference>& found, IdentityKind kind) {
+  return std::any_of(found.begin(), found.end(), [&](const IdentityDifference& one) { return one.kind == kind; });
+}
 
 std::string not_official(const ScoredOn& on, const PublishedScores& published) {
   const std::string name(published.name);
@@ -93,7 +96,8 @@ std::string not_official(const ScoredOn& on, const PublishedScores& published) {
 
 bool one_tokenizer(const SeedScores& a, const SeedScores& b) {
   if (a.published != nullptr && b.published != nullptr) return a.published->tokens == b.published->tokens;
-  if (a.published == nullptr && b.published == nullptr) return a.on.tokenizer == b.on.tokenizer;
+  if (a.published == nullptr && b.published == nullptr)
+    return !differ_in(differences(identities_of(a.on), identities_of(b.on)), IdentityKind::tokenizer);
   const OfficialTokens& known = *(a.published != nullptr ? a : b).published->tokens;
   const int64_t tokens = (a.published != nullptr ? b : a).on.tokens;
   return tokens == known.targets || tokens == known.other_targets;
@@ -101,19 +105,20 @@ bool one_tokenizer(const SeedScores& a, const SeedScores& b) {
 
 }  // namespace
 
-std::string first_difference(const ScoredOn& a, const ScoredOn& b) {
-  const auto told = [](const char* what, const auto& x, const auto& y) { return fmt::format("{} {} and {}", what, x, y); };
-  if (a.text != b.text) return told("text", short_hash(a.text), short_hash(b.text));
-  if (a.tokenizer != b.tokenizer) return told("tokenizer", short_hash(a.tokenizer), short_hash(b.tokenizer));
-  if (a.tokens != b.tokens) return told("number of targets", a.tokens, b.tokens);
-  if (a.bytes != b.bytes) return told("number of bytes", a.bytes, b.bytes);
-  if (a.packed != b.packed) return told("packed", a.packed, b.packed);
-  if (a.mode != b.mode) return told("mode", a.mode, b.mode);
-  if (a.context != b.context) return told("context", a.context, b.context);
-  if (a.stride != b.stride) return told("stride", a.stride, b.stride);
-  if (a.documents != b.documents) return told("documents", a.documents, b.documents);
-  if (a.whole != b.whole) return told("whole text", a.whole, b.whole);
-  return a.legal != b.legal ? told("legal", a.legal, b.legal) : "";
+Identities identities_of(const ScoredOn& on, const fs::path& by) {
+  Identities out{.by = by.string()};
+  out.tell(IdentityKind::text, {on.text})
+      .tell(IdentityKind::tokenizer, {on.tokenizer})
+      .tell(IdentityKind::form, {form_identity(on.packed)})
+      .tell(IdentityKind::targets, {fmt::format("{}", on.tokens)})
+      .tell(IdentityKind::bytes, {fmt::format("{}", on.bytes)})
+      .tell(IdentityKind::whole, {fmt::format("{}", on.whole)})
+      .tell(IdentityKind::mode, {on.mode})
+      .tell(IdentityKind::context, {fmt::format("{}", on.context)})
+      .tell(IdentityKind::stride, {fmt::format("{}", on.stride)})
+      .tell(IdentityKind::documents, {fmt::format("{}", on.documents)})
+      .tell(IdentityKind::legal, {fmt::format("{}", on.legal)});
+  return out;
 }
 
 void match_seeds(const SeedScores& runs, SeedScores& against) {
@@ -154,17 +159,18 @@ std::string incomparable(const SeedScores& runs, const SeedScores& against) {
   if (runs.published != nullptr && against.published != nullptr) return "";
   if (against.published != nullptr) return not_official(runs.on, *against.published);
   if (runs.published != nullptr) return not_official(against.on, *runs.published);
-  const ScoredOn &a = runs.on, &b = against.on;
-  if (a.text != b.text) return fmt::format("the texts differ: SHA-256 {} and {}", short_hash(a.text), short_hash(b.text));
-  if (a.packed != b.packed) return "one side scored artifacts, the other weights as trained";
-  if (a.tokenizer == b.tokenizer) {
-    if (a.tokens == b.tokens && a.bytes == b.bytes) return "";
-    return fmt::format("different parts of the text were scored: {} targets of {} bytes, and {} of {}", a.tokens, a.bytes,
-                       b.tokens, b.bytes);
+  const std::vector<IdentityDifference> found = differences(identities_of(runs.on), identities_of(against.on));
+  const bool other_tokens = differ_in(found, IdentityKind::tokenizer), whole = runs.on.whole && against.on.whole;
+  for (const IdentityDifference& difference : found) {
+    const IdentityKind kind = difference.kind;
+    const bool part = kind == IdentityKind::targets || kind == IdentityKind::bytes;
+    if (kind == IdentityKind::text || kind == IdentityKind::form || (part && !other_tokens))
+      return "the scores are of different things: " + difference.text();
+    if (kind == IdentityKind::tokenizer && !whole)
+      return fmt::format("the scores are of different things: {}, and not all of the text was scored ({} and {} bytes)",
+                         difference.text(), runs.on.bytes, against.on.bytes);
   }
-  if (a.whole && b.whole) return "";
-  return fmt::format("the tokenizers differ, SHA-256 {} and {}, and not all of the text was scored ({} and {} bytes)",
-                     short_hash(a.tokenizer), short_hash(b.tokenizer), a.bytes, b.bytes);
+  return "";
 }
 
 SeedScores read_scores(const std::vector<std::string>& names) {
@@ -190,9 +196,9 @@ SeedScores read_scores(const std::vector<std::string>& names) {
     scores.bpb.push_back(finite_number(record, "val_bpb", path));
     const ScoredOn on = scored_on(record, path);
     if (first.empty()) first = path, scores.on = on;
-    if (on != scores.on)
+    if (const auto found = differences(identities_of(scores.on), identities_of(on)); !found.empty())
       throw InputError(fmt::format("{} and {}: all scores of one side must be comparable, but they differ in {}",
-                                   first.string(), path.string(), first_difference(scores.on, on)));
+                                   first.string(), path.string(), found.front().text()));
     if (const auto seed = fs::is_directory(name) ? seed_of(name) : std::nullopt) scores.seeds.push_back(*seed);
   }
   if (scores.seeds.size() != scores.size()) scores.seeds.clear();

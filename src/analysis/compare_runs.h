@@ -8,6 +8,7 @@
 
 #include "analysis/published.h"
 #include "analysis/statistics.h"
+#include "base/identity.h"
 
 namespace fairway {
 
@@ -21,10 +22,8 @@ struct ScoredOn {
   std::string mode;
   int64_t context = 0, stride = 0;
   bool documents = false;  // inside documents
-  bool operator==(const ScoredOn&) const = default;
 };
-// The first thing in which two differ, with both values ("context 2048 and 1024"); empty when they are equal.
-std::string first_difference(const ScoredOn& a, const ScoredOn& b);
+Identities identities_of(const ScoredOn& on, const std::filesystem::path& by = {});
 // From what `fairway score --json` prints; InputError names the file and the field it lacks.
 ScoredOn scored_on(const nlohmann::json& score, const std::filesystem::path& path);
 
@@ -38,7 +37,8 @@ struct SeedScores {
 };
 
 // Why the two do not compare: a sentence that names what differs; empty when they do. Other modes compare, since the way of
-// scoring is part of a system; other texts, parts of a text, or weights beside artifacts do not.
+// scoring is part of a system; other texts, parts of a text, or weights beside artifacts do not. Other tokenizers compare on
+// the whole text.
 std::string incomparable(const SeedScores& runs, const SeedScores& against);
 
 // Each name is a run folder, a folder of `fairway run --seeds`, a score.json, or a published system ("pr1855").

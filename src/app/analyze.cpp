@@ -92,7 +92,7 @@ class Analyzer {
 
   void open_tokens() {
     const fs::path folder = data_for(source_.file.path.string(), flags_.data);
-    const TokenizerClaim claim = tokenizer_claim(source_);
+    const Identities claim = tokenizer_claim(source_);
     std::optional<HeldOut> held_out =
         open_held_out(folder, source_.recipe, &claim, named_tokenizer(source_.file.path.string(), flags_.tokenizer));
     if (!held_out) throw InputError("--data " + folder.string() + ": no validation shards (fineweb_val_*.bin)");

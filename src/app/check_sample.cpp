@@ -26,14 +26,18 @@ const ordered_json& choose(const ordered_json& beginnings, Evaluator& evaluator,
 
 class Sample {
  public:
-  Sample(ordered_json receipt, const fs::path& artifact, const std::string& data)
+  Sample(ordered_json receipt, const fs::path& artifact, const std::string& data, const std::string& tokenizer)
       : receipt_(std::move(receipt)),
         name_(artifact.filename().string()),
-        opened_(open_scoring(recorded_request(receipt_, artifact.string(), data))) {}
+        request_(recorded_request(receipt_, artifact.string(), data)) {
+    request_.tokenizer = tokenizer;
+    opened_ = open_scoring(request_);
+  }
 
   void run(double seconds, const CommonFlags& common, SampleCheck& out) const {
     const Scoring& scoring = *opened_;
-    for (const std::string& sentence : other_bytes(receipt_, scoring)) out.problems.push_back(name_ + ": " + sentence);
+    for (const std::string& sentence : other_than_told(receipt_, scoring, request_))
+      out.problems.push_back(name_ + ": " + sentence);
     if (!out.problems.empty()) return;
     Machine machine(common);
     ScoreSettings settings = scoring.settings;
@@ -57,12 +61,14 @@ class Sample {
  private:
   ordered_json receipt_;
   std::string name_;
+  ScoreRequest request_;
   std::unique_ptr<Scoring> opened_;
 };
 
 }  // namespace
 
-SampleCheck check_samples(const fs::path& folder, const std::string& data, double seconds, const CommonFlags& common) {
+SampleCheck check_samples(const SampleRequest& request, const CommonFlags& common) {
+  const fs::path& folder = request.folder;
   SampleCheck out;
   std::vector<fs::path> receipts;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -76,7 +82,7 @@ SampleCheck check_samples(const fs::path& folder, const std::string& data, doubl
       continue;
     }
     try {
-      Sample(read_receipt(path), artifact, data).run(seconds, common, out);
+      Sample(read_receipt(path), artifact, request.data, request.tokenizer).run(request.seconds, common, out);
     } catch (const InputError& error) {
       out.problems.push_back(path.filename().string() + ": " + error.what());
     } catch (const nlohmann::json::exception& error) {

@@ -48,9 +48,10 @@ class ArtifactCoder {
     reader.read([&](QuantizedTensor& tensor) { weights_->take(tensor); });
     weights_->finish(model, pool());
     tokenizer_ = load_tokenizer(flags, model.tokenizer_model);
-    require_tokenizer_of(*tokenizer_, recipe_.model.vocab, {model.tokenizer, flags.from});
+    require_tokenizer_of(*tokenizer_, recipe_.model.vocab, tokenizer_identity({model.tokenizer}, flags.from));
     codec_ = {.tokenizer = tokenizer_.get(),
               .artifact = sha256_hex(bytes),
+              .name = flags.from,
               .open = [this](int64_t tokens) { return open(tokens); },
               .progress = [this](int64_t done, int64_t total) { tell(done, total); }};
   }

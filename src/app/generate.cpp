@@ -49,8 +49,9 @@ int write_once(const CommonFlags& common, const GenerateFlags& flags, const Text
 
 int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model, Machine& machine) {
   const TextModel other({.from = flags.other, .recipe = flags.model.recipe, .tokenizer = flags.model.tokenizer}, machine);
-  require_identity("tokenizer", {other.tokenizer().identity(), flags.other}, {model.tokenizer().identity(), flags.model.from},
-                   "texts of different tokenizers have no tokens in common");
+  require_same(tokenizer_identity(other.tokenizer().names(), flags.other),
+               tokenizer_identity(model.tokenizer().names(), flags.model.from),
+               "texts of different tokenizers have no tokens in common");
   const auto silent = [](const std::string&) { return true; };
   const Written a = write_text(model, flags, silent), b = write_text(other, flags, silent);
   const Likeness alike = likeness(a.tokens, b.tokens);

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "bundle/code_bytes.h"
-#include "data/folder_tokenizer.h"
 #include "model/initialize.h"
 #include "model/shape/model_shape.h"
 #include "ops/cpu/peak.h"
@@ -156,7 +155,8 @@ void require_time_for_a_step(const Recipe& recipe, const Compute& compute, const
                   seconds, recipe.train.batch_tokens, least, peak * comm.size() * 1e-9));
 }
 
-void require_budget(const Recipe& recipe, const PackRequest& packing, const std::string& data, const Compute& compute) {
+void require_budget(const Recipe& recipe, const PackRequest& packing, const data::FolderTokenizer& tokenizer,
+                    const Compute& compute) {
   constexpr double kSure = 0.9;  // trained weights may be coded a little shorter
   const uint64_t code = static_cast<uint64_t>(code_bytes());
   const uint64_t budget = packing.budget > 0 ? packing.budget : kChallengeBytes - std::min(code, kChallengeBytes - 1);
@@ -171,10 +171,7 @@ void require_budget(const Recipe& recipe, const PackRequest& packing, const std:
   QuantizedModel model = quantize_model(params, coarse, nullptr, *machine.executor, report);
   model.looped = recipe.model.loop.count > 0;
   double least = static_cast<double>(write_artifact(model, {.pool = &machine.queue.pool()}).size());
-  if (packing.with_tokenizer) {
-    const data::FolderTokenizer beside = data::open_tokenizer(data);
-    if (beside.tokenizer) least += static_cast<double>(carried_bytes(beside.tokenizer->bytes()));
-  }
+  if (packing.with_tokenizer && tokenizer.tokenizer) least += static_cast<double>(carried_bytes(tokenizer.tokenizer->bytes()));
   if (kSure * least <= static_cast<double>(budget)) return;
   throw InputError(
       fmt::format("--budget {}: the coarsest file of this recipe takes about {:.0f} bytes before training{}; use a larger "

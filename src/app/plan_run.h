@@ -3,6 +3,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "data/folder_tokenizer.h"
 #include "stages/machine.h"
 #include "stages/requests.h"
 
@@ -19,7 +20,9 @@ TrainingPlan plan_micro_batch(const TrainRequest& request, const Compute& comput
 // Training by the clock makes a step at least; the least time of one is known from its operations and the machine's peak.
 void require_time_for_a_step(const Recipe& recipe, const Compute& compute, const Communicator& comm);
 
-// The coarsest file is measured on weights as they are before training.
-void require_budget(const Recipe& recipe, const PackRequest& packing, const std::string& data, const Compute& compute);
+// The coarsest file is measured on weights as they are before training, with the tokenizer that it is to carry: the one named
+// apart from the shards, or theirs.
+void require_budget(const Recipe& recipe, const PackRequest& packing, const data::FolderTokenizer& tokenizer,
+                    const Compute& compute);
 
 }  // namespace fairway::app

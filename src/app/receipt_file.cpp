@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "analysis/receipt_identity.h"
 #include "analysis/receipt_numbers.h"
 #include "analysis/score_records.h"
 #include "base/error.h"
@@ -91,22 +92,28 @@ ordered_json make_receipt(const Scoring& scoring, const ScoreRequest& request, c
             {"bytes", run.blocks.bytes}}}};
 }
 
-// The data of a receipt and of a scoring by their bytes; a sentence where they differ.
-std::string other_data(const ordered_json& receipt, const Scoring& scoring) {
-  const auto same = [](const ordered_json& listed, const std::vector<FileIdentity>& files) {
-    if (listed.size() != files.size()) return false;
-    for (size_t i = 0; i < files.size(); ++i)
-      if (listed[i].at("sha256") != files[i].sha256) return false;
-    return true;
+Identities identities_of(const Scoring& scoring, const ScoreRequest& request) {
+  const auto files = [](const std::vector<FileIdentity>& list) {
+    std::vector<std::string> hashes;
+    for (const FileIdentity& file : list) hashes.push_back(file.sha256);
+    return files_identity(hashes);
   };
-  const ordered_json& data = receipt.at("data");
-  const HeldOut& held_out = scoring.held_out;
-  if (!same(data.at("shards"), held_out.shards)) return "the validation shards differ from those that were scored";
-  if (!same(data.value("byte_counts", ordered_json::array()), held_out.count_files))
-    return "fineweb_val_bytes_*.bin differ from those that were used";
-  if (!held_out.tokenizer.answers_to(receipt.at("tokenizer").at("identity").get<std::string>()))
-    return held_out.tokenizer_file.path.string() + " is not the tokenizer that was used";
-  return "";
+  const ScoreRecipe& score = scoring.settings.score;
+  Identities out{.by = scoring.source.file.path.string()};
+  out.tell(IdentityKind::text, {scoring.text})
+      .tell(IdentityKind::tokenizer, scoring.held_out.tokenizer.names())
+      .tell(IdentityKind::artifact, {scoring.source.file.sha256})
+      .tell(IdentityKind::recipe, {recipe_hash(scoring.source.recipe)})
+      .tell(IdentityKind::shards, {files(scoring.held_out.shards)})
+      .tell(IdentityKind::byte_counts, {files(scoring.held_out.count_files)})
+      .tell(IdentityKind::form, {form_identity(scoring.source.packed)})
+      .tell(IdentityKind::mode, {name_of(score.mode)})
+      .tell(IdentityKind::context, {fmt::format("{}", score.context)})
+      .tell(IdentityKind::stride, {fmt::format("{}", score.stride)})
+      .tell(IdentityKind::documents, {fmt::format("{}", score.documents)})
+      .tell(IdentityKind::settings, {ordered_json(request.overrides).dump()})
+      .tell(IdentityKind::legal, {fmt::format("{}", is_legal(scoring.settings))});
+  return out;
 }
 
 }  // namespace
@@ -133,27 +140,20 @@ void write_scored(const fs::path& folder, const Scoring& scoring, const ScoreReq
   write_receipt(folder / "receipt.json", receipt);
 }
 
-std::vector<std::string> other_bytes(const ordered_json& receipt, const Scoring& scoring) {
+std::vector<std::string> other_than_told(const ordered_json& receipt, const Scoring& scoring, const ScoreRequest& request) {
+  const Identities told = receipt_identities(receipt, "the receipt"), here = identities_of(scoring, request);
   std::vector<std::string> wrong;
-  if (receipt.at("artifact").at("sha256") != scoring.source.file.sha256)
-    wrong.push_back("the artifact differs from the one that was scored: " + scoring.source.file.path.string());
-  if (std::string sentence = other_data(receipt, scoring); !sentence.empty()) wrong.push_back(std::move(sentence));
-  if (receipt.at("recipe") != recipe_hash(scoring.source.recipe))
-    wrong.emplace_back("the weights' recipe differs from the one that was scored");
+  for (const Identities::Trait& trait : here.traits)
+    if (!told.tells(trait.kind)) wrong.push_back(fmt::format("it does not tell its {}", name_of(trait.kind)));
+  for (const IdentityDifference& one : differences(told, here))
+    wrong.push_back(fmt::format("it tells {} {}; here it is {}", name_of(one.kind), one.have, one.other));
   return wrong;
 }
 
 void require_receipt_of(const ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoreRequest& request) {
-  for (const auto& wrong : {wrong_numbers(receipt), other_bytes(receipt, scoring)})
+  for (const auto& wrong : {wrong_numbers(receipt), other_than_told(receipt, scoring, request)})
     if (!wrong.empty()) throw InputError(path + ": is not a receipt of this score: " + wrong.front());
-  const ordered_json &was = receipt.at("settings"), is = settings_json(request, scoring.settings);
-  for (const auto& [key, value] : is.items()) {
-    if (key == "tokens" || key == "all_targets") continue;
-    if (!was.contains(key) || was.at(key) != value)
-      throw InputError(fmt::format("{}: is the receipt of a score with {} {}, not {}", path, key,
-                                   was.contains(key) ? was.at(key).dump() : "unset", value.dump()));
-  }
 }
 
 ordered_json tests_json(const AuditReport& report) {

@@ -14,10 +14,11 @@ void write_scored(const std::filesystem::path& folder, const Scoring& scoring, c
 
 nlohmann::ordered_json settings_json(const ScoreRequest& request, const ScoreSettings& settings);
 
-// Where weights, data or recipe are others than the receipt tells: a sentence each.
-std::vector<std::string> other_bytes(const nlohmann::ordered_json& receipt, const Scoring& scoring);
-// InputError unless the receipt is of these bytes and this data, scored under these settings, and its numbers are what its sums
-// give; how many tokens is not compared.
+// Where weights, data, recipe or settings are others than the receipt tells (base/identity.h): a sentence each. How many tokens
+// is not compared.
+std::vector<std::string> other_than_told(const nlohmann::ordered_json& receipt, const Scoring& scoring,
+                                         const ScoreRequest& request);
+// InputError unless nothing is other than told, and the receipt's numbers are what its sums give.
 void require_receipt_of(const nlohmann::ordered_json& receipt, const std::string& path, const Scoring& scoring,
                         const ScoreRequest& request);
 void add_tests(nlohmann::ordered_json& receipt, const AuditReport& report, int64_t tokens,

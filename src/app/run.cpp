@@ -94,11 +94,17 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
   const HeldOut held_out = require_held_out(recipe, chain);
   codec_choice(chain.packing.codec);
   if (!chain.from.empty())
-    fork_of({.recipe = recipe, .data = chain.data, .out = chain.out, .resume = chain.resume, .from = chain.from});
+    fork_of({.recipe = recipe,
+             .data = chain.data,
+             .out = chain.out,
+             .resume = chain.resume,
+             .tokenizer = chain.tokenizer_file,
+             .from = chain.from});
   Communicator& comm = meet_ranks(common);
   if (flags.score_seconds > 0 && !chain.resume && flags.sweep.empty())  // a sweep only trains
     require_score_time(recipe, held_out, flags.score_seconds, common, comm);
-  if (comm.root() && !chain.resume && flags.sweep.empty()) require_budget(recipe, chain.packing, chain.data, common);
+  if (comm.root() && !chain.resume && flags.sweep.empty())
+    require_budget(recipe, chain.packing, data::open_tokenizer(chain.data, chain.tokenizer_file), common);
   ProgressLine line(common.quiet);
   const pipeline::Say say = [&](const std::string& text) { line.say(text); };
   if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain, comm, say);

@@ -66,7 +66,7 @@ bool same_layout(const std::vector<ParamInfo>& a, const std::vector<ParamInfo>& 
 }
 
 // Of an unfinished run.
-ForkedWeights from_checkpoint(const fs::path& run, const Recipe& recipe, TokenizerClaim& claim) {
+ForkedWeights from_checkpoint(const fs::path& run, const Recipe& recipe, Identities& claim) {
   const fs::path path = run / "checkpoint" / "latest.safetensors";
   std::string bytes = read_file(path, kMostSafetensorsBytes);
   const FileIdentity identity = identity_of(path, bytes);
@@ -79,12 +79,13 @@ ForkedWeights from_checkpoint(const fs::path& run, const Recipe& recipe, Tokeniz
     throw InputError(
         fmt::format("--from {}: {} is the checkpoint of another model than this recipe's", run.string(), path.string()));
   params->set_values(values);
-  if (const auto told = file.metadata().find("tokenizer"); told != file.metadata().end()) claim.hash = told->second;
   claim.by = path.string();
+  if (const auto told = file.metadata().find("tokenizer"); told != file.metadata().end())
+    claim.tell(IdentityKind::tokenizer, {told->second});
   return {std::move(params), {.path = fs::absolute(path).lexically_normal().string(), .sha256 = identity.sha256}};
 }
 
-ForkedWeights from_weights(const std::string& from, const Recipe& recipe, TokenizerClaim& claim) {
+ForkedWeights from_weights(const std::string& from, const Recipe& recipe, Identities& claim) {
   ModelWeights weights;
   FileIdentity file;
   if (fs::is_regular_file(from) && is_artifact(from)) {
@@ -101,7 +102,7 @@ ForkedWeights from_weights(const std::string& from, const Recipe& recipe, Tokeni
     file = identity_of(path, bytes);
     weights = stored_weights(Safetensors::parse(std::move(bytes), path.string()), recipe);
   }
-  claim = {weights.tokenizer, file.path.string()};
+  claim = tokenizer_identity({weights.tokenizer}, file.path.string());
   return {weights.params, {.path = fs::absolute(file.path).lexically_normal().string(), .sha256 = file.sha256}};
 }
 
@@ -161,7 +162,7 @@ ForkedWeights open_fork(const std::string& from, const TrainRequest& request) {
   require_model(from);
   const bool unfinished = fs::is_directory(from) && !fs::exists(fs::path(from) / "averaged.safetensors") &&
                           fs::exists(fs::path(from) / "checkpoint" / "latest.safetensors");
-  TokenizerClaim claim;
+  Identities claim;
   ForkedWeights out = unfinished ? from_checkpoint(from, recipe, claim) : from_weights(from, recipe, claim);
   data::FolderTokenizer beside = data::open_tokenizer(request.data, request.tokenizer);
   require_tokenizer(claim, beside);
@@ -177,7 +178,8 @@ std::optional<ForkedWeights> fork_of(const TrainRequest& request) {
   if (request.from.empty() && !forked) return std::nullopt;
   ForkedWeights fork = open_fork(request.from.empty() ? before->from->path : request.from, request);
   if (!before || !holds_run(request.out)) return fork;
-  if (!forked || before->from->sha256 != fork.fork.sha256)
+  const auto weights = [](const std::string& hash) { return Identities{}.tell(IdentityKind::artifact, {hash}); };
+  if (!forked || !differences(weights(before->from->sha256), weights(fork.fork.sha256)).empty())
     throw InputError(fmt::format("--from {}: the run in {} began with {}; resume it without --from, or choose another folder",
                                  request.from, request.out.string(),
                                  forked ? "the weights of " + before->from->path : "weights of its seed"));

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <regex>
 
+#include "analysis/receipt_identity.h"
 #include "app/check_sample.h"
 #include "app/command.h"
 #include "app/named_inputs.h"
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 struct SubmissionFlags {
   std::vector<std::string> runs;
-  std::string out, check, data;
+  std::string out, check, data, tokenizer;
   submission::About about;
 };
 
@@ -68,21 +69,19 @@ void check_tokenizers(const std::vector<submission::RunFacts>& runs, std::vector
   for (const submission::RunFacts& run : runs) {
     const std::string file = (run.folder / "model.fwy").string(), bytes = read_file(file, kMostArtifactFileBytes);
     const std::string bound = ArtifactReader(bytes, file).model().tokenizer;
-    const nlohmann::json told = nlohmann::json(run.receipt).value("tokenizer", nlohmann::json::object());
-    const std::string identity = told.value("identity", ""), sha256 = told.value("sha256", "");
-    if (!bound.empty() && bound != identity && bound != sha256)
-      broken.push_back(fmt::format("{}: made with the tokenizer {}…, but its receipt counts bytes with {}…", file,
-                                   bound.substr(0, 12), identity.substr(0, 12)));
+    for (const IdentityDifference& one :
+         differences(tokenizer_identity({bound}, file), receipt_identities(run.receipt, "receipt.json")))
+      broken.push_back(
+          fmt::format("{}: made with the tokenizer {}, but its receipt counts bytes with {}", file, one.have, one.other));
   }
 }
 
 // By the rules first; then, with shards at hand, by scoring windows of the artifacts.
 int check(const CommonFlags& common, const SubmissionFlags& flags) {
-  constexpr double kSampleSeconds = 20;  // for each seed
   if (!fs::is_directory(flags.check)) throw InputError("--check " + flags.check + ": expected the folder of a submission");
   std::vector<std::string> problems = submission::check_folder(flags.check);
   if (!problems.empty() || flags.data.empty()) return refuse(common, flags.check.c_str(), problems);
-  SampleCheck sample = check_samples(flags.check, flags.data, kSampleSeconds, common);
+  SampleCheck sample = check_samples({.folder = flags.check, .data = flags.data, .tokenizer = flags.tokenizer}, common);
   const std::string what = fmt::format("{}: {} targets scored again from its artifacts", flags.check, sample.targets);
   return refuse(common, what.c_str(), sample.problems);
 }
@@ -134,6 +133,8 @@ void add_submission(CLI::App& program) {
   command->add_option(
       "--data", flags->data,
       "with --check: folder with validation shards, on which windows of the folder's artifacts are scored again");
+  command->add_option("--tokenizer", flags->tokenizer,
+                      "with --check: SentencePiece model of the shards (default: tokenizer.model in --data)");
 }
 
 }  // namespace fairway::app

@@ -45,7 +45,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const TextModelFlags& flags, const std
   return std::make_unique<Tokenizer>(Tokenizer::load(tokenizer_for(flags.from, flags.tokenizer)));
 }
 
-void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const TokenizerClaim& claim) {
+void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const Identities& claim) {
   if (tokenizer.vocab() > vocab)
     throw InputError(fmt::format("{}: {} pieces, but the model has {} tokens", tokenizer.name(), tokenizer.vocab(), vocab));
   require_tokenizer(claim, tokenizer, tokenizer.name());
@@ -53,7 +53,7 @@ void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const Token
 
 TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(machine.executor.get()) {
   const bool artifact = fs::is_regular_file(flags.from) && is_artifact(flags.from);
-  TokenizerClaim claim{"", flags.from};
+  Identities claim{.by = flags.from};
   // Beside the weights: reading it takes a few milliseconds of the time to the first token.
   std::future<std::unique_ptr<Tokenizer>> tokenizer;
   if (artifact && flags.recipe.empty() && executor_->backend() == Backend::cpu) {
@@ -63,7 +63,7 @@ TextModel::TextModel(const TextModelFlags& flags, Machine& machine) : executor_(
     tokenizer = std::async(std::launch::async, load_tokenizer, flags, model.tokenizer_model);
     recipe_ = artifact_recipe(model);
     looped_ = model.looped;
-    claim.hash = model.tokenizer;
+    claim.tell(IdentityKind::tokenizer, {model.tokenizer});
     packed_ = std::make_unique<PackedWeights>(model);
     reader.read([&](QuantizedTensor& tensor) { packed_->take(tensor); });
     packed_->finish(model, machine.queue.pool());

@@ -17,7 +17,7 @@ struct TextModelFlags {
 // As --tokenizer says, the one that the artifact carries (`carried`, empty: none), beside the model or of the run's data.
 std::unique_ptr<Tokenizer> load_tokenizer(const TextModelFlags& flags, const std::string& carried);
 // InputError when it is not the one that the model was made with.
-void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const TokenizerClaim& claim);
+void require_tokenizer_of(const Tokenizer& tokenizer, int64_t vocab, const Identities& claim);
 
 class TextModel {
  public:

@@ -99,8 +99,9 @@ class Verification {
 
   // What was scored, opened as for scoring: the same bytes, and the bytes that its targets stand for.
   void check_inputs() {
+    ScoreRequest request;
     try {
-      const ScoreRequest request = score_request();
+      request = score_request();
       for (const auto& [what, path] : {std::pair{"the artifact", request.from}, std::pair{"the data", request.data}}) {
         if (fs::exists(path)) continue;
         wrong_.push_back(fmt::format("{} is missing: {}", what, path));
@@ -111,11 +112,7 @@ class Verification {
       wrong_.emplace_back(error.what());
       return;
     }
-    for (std::string& sentence : other_bytes(receipt_, *scoring_)) wrong_.push_back(std::move(sentence));
-    if (receipt_.at("legal") != is_legal(scoring_->settings))
-      wrong_.emplace_back("what it says about legality does not match its mode");
-    if (receipt_.at("score").at("packed") != scoring_->source.packed)
-      wrong_.emplace_back("it is wrong about whether an artifact was scored");
+    for (std::string& sentence : other_than_told(receipt_, *scoring_, request)) wrong_.push_back(std::move(sentence));
     if (block_bytes(scoring_->stream, scoring_->held_out.target_bytes()) != blocks_of(receipt_).bytes)
       wrong_.emplace_back("its byte count does not match the data");
     const int64_t bos = scoring_->source.recipe.model.bos;

@@ -17,11 +17,9 @@ FolderTokenizer open_tokenizer(const std::filesystem::path& folder, const std::f
     if (!manifest) {
       out.notes.push_back(fmt::format("{}: no manifest.json, so whether {} made these shards could not be checked",
                                       folder.string(), elsewhere.empty() ? "tokenizer.model" : elsewhere.string()));
-    } else if (!manifest->names(*out.tokenizer)) {
-      const bool by_file = manifest->tokenizer_identity.empty();
-      require_identity("tokenizer", {by_file ? out.tokenizer->sha256() : out.identity, out.file.string()},
-                       {by_file ? manifest->tokenizer_sha256 : manifest->tokenizer_identity, listing.string()},
-                       "put that one back, or tokenize again");
+    } else {
+      require_same(tokenizer_identity(out.tokenizer->names(), out.file.string()),
+                   tokenizer_identity(manifest->tokenizer_names(), listing.string()), "put that one back, or tokenize again");
     }
     return out;
   }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/sha256.h"
 #include "data/compare_with_text.h"
 #include "data/manifest.h"
@@ -75,7 +76,9 @@ class Inspection {
     } catch (const InputError& error) {
       problem(error.what());
     }
-    if (manifest_ && tokenizer_ && !manifest_->names(*tokenizer_))
+    if (!manifest_ || !tokenizer_) return;
+    const Identities told = tokenizer_identity(manifest_->tokenizer_names(), "the manifest");
+    if (!differences(tokenizer_identity(tokenizer_->names(), model.string()), told).empty())
       problem(fmt::format("{}: not the tokenizer that the manifest names", model.string()));
   }
 

@@ -37,9 +37,7 @@ struct Manifest {
   std::optional<ManifestHashes> hashes;  // nothing in manifests of earlier versions
   std::vector<ManifestShard> shards;
 
-  bool names(const Vocabulary& tokenizer) const {
-    return tokenizer.answers_to(tokenizer_identity.empty() ? tokenizer_sha256 : tokenizer_identity);
-  }
+  std::vector<std::string> tokenizer_names() const { return {tokenizer_identity, tokenizer_sha256}; }
 };
 
 std::optional<Manifest> read_manifest(

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "data/folder_tokenizer.h"
 #include "data/validation.h"
 
@@ -13,9 +14,9 @@ Overlap find_overlap(const std::filesystem::path& train, const std::filesystem::
   if (list_validation(validation).empty()) throw InputError(validation.string() + ": no validation shards (fineweb_val_*.bin)");
   const std::string a = open_tokenizer(train).identity, b = open_tokenizer(validation).identity;
   Overlap out;
-  if (!a.empty() && !b.empty() && a != b)
-    throw InputError(fmt::format("{} and {}: their tokenizers differ ({}… and {}…), and documents are compared by their tokens",
-                                 train.string(), validation.string(), a.substr(0, 12), b.substr(0, 12)));
+  for (const IdentityDifference& one : differences(tokenizer_identity({a}, train.string()), tokenizer_identity({b}, "")))
+    throw InputError(fmt::format("{} and {}: their tokenizers differ ({} and {}), and documents are compared by their tokens",
+                                 train.string(), validation.string(), one.have, one.other));
   std::error_code error;
   if ((a.empty() || b.empty()) && !std::filesystem::equivalent(train, validation, error))
     out.notes.push_back(fmt::format("{}: no tokenizer.model, so whether both folders have one tokenizer could not be checked",

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "base/writer_lock.h"
 #include "data/document_encoder.h"
 #include "data/document_hash_writer.h"
@@ -331,7 +332,10 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const auto earlier = read_manifest(options.out);
   Manifest manifest = earlier.value_or(Manifest{});
   const bool both = !options.inputs.empty() && options.validation.has_value();
-  const bool same = !earlier || (earlier->names(tokenizer) && earlier->case_ops == options.case_ops);
+  const auto one_tokenizer = [&] {
+    return differences(tokenizer_identity(tokenizer.names(), ""), tokenizer_identity(earlier->tokenizer_names(), "")).empty();
+  };
+  const bool same = !earlier || (one_tokenizer() && earlier->case_ops == options.case_ops);
   if (!same && !both)
     throw InputError(fmt::format("{}: the shards there were made with a different tokenizer", options.out.string()));
   if (!same) remove_shards(options.out, manifest);

@@ -5,6 +5,7 @@
 
 #include "backends/backends.h"
 #include "base/error.h"
+#include "generate/packed_calls.h"
 #include "generate/packed_phases.h"
 
 namespace fairway {
@@ -19,9 +20,10 @@ struct PackedExecutor::Phases {
 };
 
 // Turns calls into phases; those without packed weights go to the CPU backend as they are.
-class PackedExecutor::Compiler {
+class PackedExecutor::Compiler : PackedCalls {
  public:
-  Compiler(PackedExecutor& executor, const Program& program, Phases& out) : executor_(executor), program_(program), out_(out) {}
+  Compiler(PackedExecutor& executor, const Program& program, Phases& out)
+      : PackedCalls(program, *executor.weights_, executor.alone_), executor_(executor), out_(out) {}
 
   void operator()(const BoundCall& call) {
     FAIRWAY_ASSERT(!call.call->backward, "packed weights are for decoding");
@@ -78,21 +80,11 @@ class PackedExecutor::Compiler {
     shared([=](const PhaseShare& share) { packed::head(op, forward, *table, share); });
   }
 
-  template <class Op>
-  Forward<Op> args(const BoundCall& call) const {
-    return {to_args<typename Op::In>(call.in), to_args<typename Op::Out>(call.out), to_args<typename Op::Saved>(call.saved),
-            call.workspace, &executor_.alone_};
-  }
-  const PackedMatrix* find(int32_t value) const {
-    const Slot* slot = program_.slot_of(value);
-    return slot == nullptr || slot->kind != Slot::Kind::parameter ? nullptr : executor_.weights_->find(slot->param);
-  }
   static bool one_row(const Tensor& x) { return x.rows() == 1; }
   void alone(std::function<void(const PhaseShare&)> work) { out_.list.push_back({std::move(work), false}); }
   void shared(std::function<void(const PhaseShare&)> work) { out_.list.push_back({std::move(work), true}); }
 
   PackedExecutor& executor_;
-  const Program& program_;
   Phases& out_;
 };
 

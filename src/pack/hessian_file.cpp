@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/identity.h"
 #include "model/safetensors.h"
 #include "model/shape/model_shape.h"
 
@@ -63,7 +64,9 @@ HessianState load_hessians(const std::filesystem::path& path, const Recipe& reci
   const Safetensors file = Safetensors::read(path);
   const std::string hash = recipe_hash(recipe);
   const auto stored = file.metadata().find("recipe");
-  if (stored == file.metadata().end() || stored->second != hash)
+  Identities made, have;
+  if (stored != file.metadata().end()) made.tell(IdentityKind::recipe, {stored->second});
+  if (!made.tells(IdentityKind::recipe) || !differences(have.tell(IdentityKind::recipe, {hash}), made).empty())
     throw InputError(path.string() + ": belongs to a different recipe from this run's");
   HessianState state{number_of<int64_t>(file, "step"), number_of<int64_t>(file, "passes"), hash};
   for (const auto& [point, side] : points_of(recipe.model)) {

@@ -52,7 +52,7 @@ inline constexpr int largest_level(int bits) { return (1 << (bits - 1)) - 1; }
 struct QuantizedModel {
   ModelRecipe model;                 // the architecture, which fixes every shape
   bool looped = false;               // depth recurrence was on at the end of training
-  std::string tokenizer;             // names the tokenizer (Vocabulary::answers_to), hexadecimal; may be empty
+  std::string tokenizer;             // one of the tokenizer's Vocabulary::names(), hexadecimal; may be empty
   std::string tokenizer_model = {};  // the tokenizer's own file, where the artifact carries it; may be empty
   std::string recipe_hash;           // of the run's recipe, likewise
   int64_t train_length = 0;          // data.seq_len of the run: what scoring takes when nothing else is asked; 0: not known

@@ -28,7 +28,7 @@ void require_tokens_of(const data::HeldOutTokens& read, const std::filesystem::p
 
 }  // namespace
 
-std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe, const TokenizerClaim* claim,
+std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe, const Identities* claim,
                                      const std::filesystem::path& named) {
   if (data::list_validation(folder).empty()) return std::nullopt;
   data::FolderTokenizer beside = data::open_tokenizer(folder, named);

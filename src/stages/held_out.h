@@ -28,7 +28,7 @@ struct HeldOut {
 // validation shards. Tokens are checked against the recipe's vocabulary, so that a run does not fail after its training; shards
 // against the folder's manifest; the tokenizer against the manifest and, where it is given, against what the weights claim.
 std::optional<HeldOut> open_held_out(const std::filesystem::path& folder, const Recipe& recipe,
-                                     const TokenizerClaim* claim = nullptr, const std::filesystem::path& tokenizer = {});
+                                     const Identities* claim = nullptr, const std::filesystem::path& tokenizer = {});
 void require_one_window(int64_t tokens, int64_t length, const std::string& folder);  // InputError when it lacks one
 
 // A scorer for the training loop; the arguments must outlive it. Ranks share the windows and all come to the score that one

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 // The data's tokenizer is checked whether calibration will read shards or not: its hash goes into the artifact.
 void find_tokenizer(const WeightSource& source, const QuantizeRequest& request, QuantizingInput& input,
                     std::vector<std::string>& notes) {
-  const TokenizerClaim claim = tokenizer_claim(source);
+  const Identities claim = tokenizer_claim(source);
   std::vector<fs::path> places;
   if (!request.data.empty()) places.emplace_back(request.data);
   if (!source.folder.empty()) places.insert(places.end(), {source.folder / "data", source.folder});
@@ -29,7 +29,7 @@ void find_tokenizer(const WeightSource& source, const QuantizeRequest& request, 
     if (beside.tokenizer) input.tokenizer_model = beside.tokenizer->bytes();
     return;
   }
-  input.tokenizer = claim.hash;
+  input.tokenizer = source.weights.tokenizer;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::unique_ptr<Scoring> open_scoring(const ScoreRequest& request) {
   }
   WeightSource source = open_weights(request.from, request.recipe, request.overrides);
   const ScoreSettings settings = settings_of(request, source.recipe);
-  const TokenizerClaim claim = tokenizer_claim(source);
+  const Identities claim = tokenizer_claim(source);
   std::optional<HeldOut> held_out = open_held_out(request.data, source.recipe, &claim, request.tokenizer);
   if (!held_out) throw InputError("--data " + request.data + ": no validation shards (fineweb_val_*.bin)");
   const auto all = static_cast<int64_t>(held_out->tokens.size());

@@ -9,19 +9,21 @@ constexpr const char* kRemedy = "expected the tokenizer of the shards it was tra
 
 }  // namespace
 
-TokenizerClaim tokenizer_claim(const WeightSource& source) { return {source.weights.tokenizer, source.file.path.string()}; }
-
-void require_tokenizer(const TokenizerClaim& claim, const Vocabulary& tokenizer, const std::filesystem::path& file) {
-  if (!tokenizer.answers_to(claim.hash)) require_identity("tokenizer", {tokenizer.identity(), file.string()}, claim, kRemedy);
+Identities tokenizer_claim(const WeightSource& source) {
+  return tokenizer_identity({source.weights.tokenizer}, source.file.path.string());
 }
 
-void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder) {
-  if (claim.hash.empty()) {
+void require_tokenizer(const Identities& claim, const Vocabulary& tokenizer, const std::filesystem::path& file) {
+  require_same(tokenizer_identity(tokenizer.names(), file.string()), claim, kRemedy);
+}
+
+void require_tokenizer(const Identities& claim, data::FolderTokenizer& folder) {
+  if (!claim.tells(IdentityKind::tokenizer)) {
     folder.notes.push_back(claim.by + ": does not name its tokenizer, so it could not be checked against the data's");
   } else if (folder.tokenizer) {
     require_tokenizer(claim, *folder.tokenizer, folder.file);
   } else {
-    require_identity("tokenizer", {folder.identity, folder.file.string()}, claim, kRemedy);
+    require_same(tokenizer_identity({folder.identity}, folder.file.string()), claim, kRemedy);
   }
 }
 

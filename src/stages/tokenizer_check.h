@@ -7,13 +7,12 @@
 
 namespace fairway {
 
-using TokenizerClaim = Identity;  // its hash as Vocabulary::answers_to() takes it
-TokenizerClaim tokenizer_claim(const WeightSource& source);
+Identities tokenizer_claim(const WeightSource& source);
 
 // InputError, naming both files and both hashes, unless the tokenizer is the one claimed.
-void require_tokenizer(const TokenizerClaim& claim, const Vocabulary& tokenizer, const std::filesystem::path& file);
+void require_tokenizer(const Identities& claim, const Vocabulary& tokenizer, const std::filesystem::path& file);
 // The same for a data folder; where the claim or the folder is silent, a note joins the folder's.
-void require_tokenizer(const TokenizerClaim& claim, data::FolderTokenizer& folder);
+void require_tokenizer(const Identities& claim, data::FolderTokenizer& folder);
 
 void tell_notes(const std::vector<std::string>& notes, bool quiet);  // to standard error
 

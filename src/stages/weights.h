@@ -18,7 +18,7 @@ namespace fairway {
 struct ModelWeights {
   std::shared_ptr<ParamStore> params;
   bool looped = false;                          // depth recurrence was on at the end of training
-  std::string tokenizer;                        // names it (Vocabulary::answers_to); empty: the file does not tell
+  std::string tokenizer;                        // one of its Vocabulary::names(); empty: the file does not tell
   std::string tokenizer_model;                  // the tokenizer itself, where an artifact carries it
   std::string recipe_hash;                      // an artifact's, which may be empty
   std::map<std::string, std::string> metadata;  // of a weight file

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "analysis/receipt_identity.h"
 #include "analysis/receipt_numbers.h"
 #include "base/sha256.h"
 #include "recipe/score_mode.h"
@@ -22,15 +23,6 @@ std::string text_at(const ordered_json& record, std::initializer_list<const char
     at = &(*at)[key];
   }
   return at->is_string() ? at->get<std::string>() : at->dump();
-}
-
-// The identities of tokenizer and validation shards.
-std::string scored_data(const ordered_json& receipt) {
-  std::string out = text_at(receipt, {"tokenizer", "sha256"});
-  if (receipt.contains("data") && receipt["data"].is_object()) {
-    for (const ordered_json& shard : receipt["data"].value("shards", ordered_json::array())) out += text_at(shard, {"sha256"});
-  }
-  return out;
 }
 
 // The key of the first line in which two recipes differ, seeds aside.
@@ -67,12 +59,11 @@ void check_same_system(std::span<const RunFacts> runs, Sentences& out) {
       out.push_back(fmt::format("{} was trained by {} ranks on {}, {} by {} on {}; one run.sh starts all of them",
                                 run.folder.string(), run.ranks, run.backend, first.folder.string(), first.ranks,
                                 first.backend));
-    if (text_at(run.score, {"mode"}) != text_at(first.score, {"mode"}))
-      out.push_back(fmt::format("{} was scored in mode {}, {} in mode {}", run.folder.string(), text_at(run.score, {"mode"}),
-                                first.folder.string(), text_at(first.score, {"mode"})));
-    if (scored_data(run.receipt) != scored_data(first.receipt))
-      out.push_back(
-          fmt::format("{} was scored on different validation data from {}", run.folder.string(), first.folder.string()));
+    for (const IdentityDifference& one :
+         differences(receipt_identities(run.receipt, ""), receipt_identities(first.receipt, "")))
+      if (one.kind != IdentityKind::artifact && one.kind != IdentityKind::recipe)  // these differ with the seed
+        out.push_back(
+            fmt::format("{} and {} were not scored alike: {}", run.folder.string(), first.folder.string(), one.text()));
   }
 }
 
@@ -133,7 +124,10 @@ void check_receipt(const RunFacts& run, const Code& code, Sentences& out) {
     out.push_back(name + ": was changed after it was written");
     return;
   }
-  if (text_at(run.receipt, {"artifact", "sha256"}) != run.artifact_sha256)
+  const Identities scored = receipt_identities(run.receipt, name);
+  Identities packed;
+  packed.tell(IdentityKind::artifact, {run.artifact_sha256});
+  if (!scored.tells(IdentityKind::artifact) || !differences(scored, packed).empty())
     out.push_back(fmt::format("{}: is stale: model.fwy is not the artifact that was scored", name));
   check_numbers(run, out);
   for (const char* key : {"mode", "val_bpb", "val_loss", "tokens", "bytes"}) {

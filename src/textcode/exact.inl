@@ -90,25 +90,6 @@ static uint64_t weigh(const float* logits, int64_t count, uint32_t* weights) {
   return total;
 }
 
-// Scores of the keys of some blocks: several sums at once hide the latency of one.
-template <int kBlocks>
-static inline void score_blocks(const float* q, const float* keys, int64_t size, float scale, float* scores) {
-  Wide sums[kBlocks] = {};
-  for (int64_t e = 0; e < size; ++e)
-    for (int b = 0; b < kBlocks; ++b) sums[b] += q[e] * load(keys + (b * size + e) * kWide);
-  for (int b = 0; b < kBlocks; ++b) store(scores + b * kWide, sums[b] * scale);
-}
-
-// y[0..kWide·kVectors) += Σ p[t]·values[t], t in order.
-template <int kVectors>
-static inline void add_values(const float* p, const float* values, int64_t size, int64_t count, float* y) {
-  Wide sums[kVectors];
-  for (int i = 0; i < kVectors; ++i) sums[i] = load(y + i * kWide);
-  for (int64_t t = 0; t < count; ++t)
-    for (int i = 0; i < kVectors; ++i) sums[i] += p[t] * load(values + t * size + i * kWide);
-  for (int i = 0; i < kVectors; ++i) store(y + i * kWide, sums[i]);
-}
-
 static void softmax(float* p, int64_t count) {
   const Wide top = spread(largest(p, count));
   Wide sums{};
@@ -122,40 +103,199 @@ static void softmax(float* p, int64_t count) {
   for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * inverse);
 }
 
-static void score_keys(const AttendArgs& a, int64_t blocks) {
-  constexpr int kAtOnce = 4;
-  const auto keys = [&](int64_t b) { return a.keys + b * a.size * kWide; };
-  int64_t b = 0;
-  for (; b + kAtOnce <= blocks; b += kAtOnce)
-    for (int64_t g = 0; g < a.group; ++g)
-      score_blocks<kAtOnce>(a.q + g * a.size, keys(b), a.size, a.scale, a.scores + g * a.room + b * kWide);
-  for (; b < blocks; ++b)
-    for (int64_t g = 0; g < a.group; ++g)
-      score_blocks<1>(a.q + g * a.size, keys(b), a.size, a.scale, a.scores + g * a.room + b * kWide);
+// Sixteen sums of products of bytes, high and low digits of the second factor apart: 256·high + low is what is meant.
+struct Sums {
+  WideInt high, low;
+  WideInt all() const { return (high << 8) + low; }
+};
+using WideBits = uint32_t __attribute__((vector_size(64)));
+using LooseBits = uint32_t __attribute__((vector_size(64), aligned(1), may_alias));
+
+static inline WideBits load_bytes(const void* p) { return *static_cast<const LooseBits*>(p); }
+static inline uint32_t four(const uint8_t* p) {
+  uint32_t out;
+  __builtin_memcpy(&out, p, 4);
+  return out;
 }
 
-// Channels [e, e + …) of y += Σ p[t]·values[t] over a tile of values.
-static void add_tile(const float* p, const float* values, int64_t size, int64_t count, float* y) {
+#if defined(__AVX512VNNI__)
+static inline WideInt add_dots(WideInt sums, __m512i bytes, __m512i digits) {
+  return std::bit_cast<WideInt>(_mm512_dpbusd_epi32(std::bit_cast<__m512i>(sums), bytes, digits));
+}
+static inline void add_keys(Sums& s, WideBits keys, uint32_t high, uint32_t low) {
+  const auto bytes = std::bit_cast<__m512i>(keys);
+  s.high = add_dots(s.high, bytes, _mm512_set1_epi32(static_cast<int>(high)));
+  s.low = add_dots(s.low, bytes, _mm512_set1_epi32(static_cast<int>(low)));
+}
+static inline void add_values(Sums& s, WideBits values, uint32_t high, uint32_t low) {
+  const auto bytes = std::bit_cast<__m512i>(values);
+  s.high = add_dots(s.high, _mm512_set1_epi32(static_cast<int>(high)), bytes);
+  s.low = add_dots(s.low, _mm512_set1_epi32(static_cast<int>(low)), bytes);
+}
+#else  // one byte of every word at a time, with both digits at once
+static inline void add_keys(Sums& s, WideBits keys, uint32_t high, uint32_t low) {
+  for (int c = 0; c < 4; ++c) {
+    const int32_t q = static_cast<int8_t>(high >> (8 * c)) * 256 + static_cast<int8_t>(low >> (8 * c));
+    s.low += std::bit_cast<WideInt>(keys >> (8 * c) & 255) * q;
+  }
+}
+static inline void add_values(Sums& s, WideBits values, uint32_t high, uint32_t low) {
+  for (int c = 0; c < 4; ++c) {
+    const auto weight = static_cast<int32_t>((high >> (8 * c) & 255) * 256 + (low >> (8 * c) & 255));
+    s.low += (std::bit_cast<WideInt>(values << (24 - 8 * c)) >> 24) * weight;
+  }
+}
+#endif
+
+static float largest_size(const float* x, int64_t count) {
+  Wide tops{};
+  const auto take = [&](Wide next) {
+    const Wide sizes = next < 0.0F ? -next : next;
+    tops = sizes > tops ? sizes : tops;
+  };
+  int64_t at = 0;
+  for (; at + kWide <= count; at += kWide) take(load(x + at));
+  if (at < count) take(load_some(x + at, count - at, 0));
+  float top = 0;
+  for (int i = 0; i < kWide; ++i) top = tops[i] > top ? tops[i] : top;
+  return top;
+}
+
+// Whole numbers of a unit: x ≈ unit·n with |n| <= most. Of numbers that are not finite the unit is none.
+struct Grid {
+  float unit = 0, inverse = 0;
+  Grid(float top, float most) : unit(top / most), inverse(top > 1e-30F && top < 3e38F ? most / top : 0) {
+    if (!(top < 3e38F)) unit = top - top;
+  }
+};
+static inline int32_t whole(float x, float inverse, float most) {
+  float n = x * inverse;
+  n = n < most ? n : most;
+  n = n > -most ? n : -most;
+  return static_cast<int32_t>(n + (n < 0 ? -0.5F : 0.5F));
+}
+
+constexpr float kMostByte = 127, kMostQuery = 127 * 257, kMostWeight = 32767;
+
+// Scores of a few blocks of keys for some heads: several sums at once hide the latency of one, and heads share the reading.
+template <int kBlocks, int kHeads>
+static inline void score_blocks(const AttendArgs& a, const QueryDigits* q, int64_t block, int64_t head) {
+  Sums sums[kHeads][kBlocks] = {};
+  const int64_t quads = a.padded / 4;
+  for (int64_t quad = 0; quad < quads; ++quad)
+    for (int b = 0; b < kBlocks; ++b) {
+      const uint8_t* at = a.keys + ((block + b) * quads + quad) * 64;
+      __builtin_prefetch(at + kBlocks * quads * 64);  // the hardware's own prefetching stops at every page
+      const WideBits keys = load_bytes(at);
+      for (int h = 0; h < kHeads; ++h) add_keys(sums[h][b], keys, four(q[head + h].high + 4 * quad), four(q[head + h].low + 4 * quad));
+    }
+  for (int h = 0; h < kHeads; ++h)
+    for (int b = 0; b < kBlocks; ++b) {
+      const WideInt exact = sums[h][b].all() - 128 * q[head + h].sum;
+      const Wide scale = load(a.key_units + (block + b) * kWide) * (q[head + h].unit * a.scale);
+      store(a.scores + (head + h) * a.room + (block + b) * kWide, __builtin_convertvector(exact, Wide) * scale);
+    }
+}
+
+template <int kHeads>
+static void score_keys(const AttendArgs& a, const QueryDigits* q, int64_t blocks, int64_t head) {
+  constexpr int kAtOnce = 4;
+  int64_t b = 0;
+  for (; b + kAtOnce <= blocks; b += kAtOnce) score_blocks<kAtOnce, kHeads>(a, q, b, head);
+  for (; b < blocks; ++b) score_blocks<1, kHeads>(a, q, b, head);
+}
+
+// Sixteen channels, kVectors times, of y of some heads += Σ weight[t]·value[t] over positions [first, first + 4·quads).
+template <int kVectors, int kHeads>
+static inline void add_channels(const AttendArgs& a, int64_t head, int64_t first, int64_t quads, int64_t e) {
+  constexpr int64_t kAhead = 2048;  // bytes
+  Sums sums[kHeads][kVectors] = {};
+  for (int64_t quad = 0; quad < quads; ++quad) {
+    const int64_t t = first + 4 * quad;
+    for (int i = 0; i < kVectors; ++i) {
+      const int8_t* at = a.values + t * a.padded + (e + i * kWide) * 4;
+      __builtin_prefetch(at + kAhead);
+      const WideBits values = load_bytes(at);
+      for (int h = 0; h < kHeads; ++h) {
+        const uint8_t* digits = a.digits + 2 * (head + h) * a.room + t;
+        add_values(sums[h][i], values, four(digits), four(digits + a.room));
+      }
+    }
+  }
+  for (int h = 0; h < kHeads; ++h)
+    for (int i = 0; i < kVectors; ++i) {
+      float* y = a.sums + (head + h) * a.padded + e + i * kWide;
+      store(y, load(y) + __builtin_convertvector(sums[h][i].all(), Wide));
+    }
+}
+
+template <int kHeads>
+static void add_tile(const AttendArgs& a, int64_t head, int64_t first, int64_t quads) {
   int64_t e = 0;
-  for (; e + 4 * kWide <= size; e += 4 * kWide) add_values<4>(p, values + e, size, count, y + e);
-  for (; e + kWide <= size; e += kWide) add_values<1>(p, values + e, size, count, y + e);
-  for (; e < size; ++e)
-    for (int64_t t = 0; t < count; ++t) y[e] += p[t] * values[t * size + e];
+  for (; e + 4 * kWide <= a.padded; e += 4 * kWide) add_channels<4, kHeads>(a, head, first, quads, e);
+  for (; e < a.padded; e += kWide) add_channels<1, kHeads>(a, head, first, quads, e);
+}
+
+static void keep_position(const AttendArgs& a) {
+  const int64_t t = a.position;
+  const Grid k(largest_size(a.k, a.size), kMostByte), v(largest_size(a.v, a.size), kMostByte);
+  a.key_units[t] = k.unit, a.value_units[t] = v.unit;
+  for (int64_t e = 0; e < a.size; ++e) {
+    a.keys[((t / kWide * (a.padded / 4) + e / 4) * kWide + t % kWide) * 4 + e % 4] =
+        static_cast<uint8_t>(whole(a.k[e], k.inverse, kMostByte) + 128);
+    a.values[t / 4 * 4 * a.padded + e * 4 + t % 4] = static_cast<int8_t>(whole(a.v[e], v.inverse, kMostByte));
+  }
+}
+
+static void cut_query(const float* q, int64_t size, int64_t padded, QueryDigits& out) {
+  const Grid grid(largest_size(q, size), kMostQuery);
+  out.unit = grid.unit, out.sum = 0;
+  for (int64_t e = size; e < padded; ++e) out.high[e] = out.low[e] = 0;
+  for (int64_t e = 0; e < size; ++e) {
+    const int32_t n = whole(q[e], grid.inverse, kMostQuery), low = static_cast<int8_t>(n);
+    out.high[e] = static_cast<uint8_t>((n - low) >> 8), out.low[e] = static_cast<uint8_t>(low);
+    out.sum += n;
+  }
+}
+
+// Weights times the units of their values, in digits up to a whole vector (softmax left zeros there); returns their unit.
+static float cut_weights(const AttendArgs& a, int64_t head, int64_t count) {
+  using Bytes = uint8_t __attribute__((vector_size(16)));
+  using LooseBytes = uint8_t __attribute__((vector_size(16), aligned(1), may_alias));
+  float* p = a.scores + head * a.room;
+  uint8_t* digits = a.digits + 2 * head * a.room;
+  for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * load(a.value_units + t));
+  const Grid grid(largest_size(p, count), kMostWeight);
+  for (int64_t t = 0; t < count; t += kWide) {
+    Wide n = load(p + t) * grid.inverse;
+    n = n < kMostWeight ? n : spread(kMostWeight);
+    const WideInt whole = __builtin_convertvector(n + 0.5F, WideInt);
+    *reinterpret_cast<LooseBytes*>(digits + t) = __builtin_convertvector(whole >> 8, Bytes);
+    *reinterpret_cast<LooseBytes*>(digits + a.room + t) = __builtin_convertvector(whole & 255, Bytes);
+  }
+  return grid.unit;
 }
 
 static void attend(const AttendArgs& a) {
-  constexpr int64_t kTile = 32;  // values that all heads of the group use while they are in the nearest cache
-  const int64_t size = a.size, count = a.position + 1;
-  for (int64_t e = 0; e < size; ++e) {
-    a.keys[(a.position / kWide * size + e) * kWide + a.position % kWide] = a.k[e];
-    a.values[a.position * size + e] = a.v[e];
-  }
-  score_keys(a, (count + kWide - 1) / kWide);
-  for (int64_t g = 0; g < a.group; ++g) {
+  constexpr int64_t kTile = 256;  // positions: 127·32767·256 is below 2^31
+  const int64_t count = a.position + 1, blocks = (count + kWide - 1) / kWide;
+  float units[kMostGroup];
+  QueryDigits q[kMostGroup];
+  keep_position(a);
+  for (int64_t g = 0; g < a.group; ++g) cut_query(a.q + g * a.size, a.size, a.padded, q[g]);
+  int64_t g = 0;
+  for (; g + 2 <= a.group; g += 2) score_keys<2>(a, q, blocks, g);
+  for (; g < a.group; ++g) score_keys<1>(a, q, blocks, g);
+  for (g = 0; g < a.group; ++g) {
     softmax(a.scores + g * a.room, count);
-    for (int64_t e = 0; e < size; ++e) a.y[g * size + e] = 0;
+    units[g] = cut_weights(a, g, count);
+    for (int64_t e = 0; e < a.padded; ++e) a.sums[g * a.padded + e] = 0;
   }
-  for (int64_t t = 0; t < count; t += kTile)
-    for (int64_t g = 0; g < a.group; ++g)
-      add_tile(a.scores + g * a.room + t, a.values + t * size, size, count - t < kTile ? count - t : kTile, a.y + g * size);
+  for (int64_t t = 0; t < count; t += kTile) {
+    const int64_t quads = ((count - t < kTile ? count - t : kTile) + 3) / 4;
+    for (g = 0; g + 2 <= a.group; g += 2) add_tile<2>(a, g, t, quads);
+    for (; g < a.group; ++g) add_tile<1>(a, g, t, quads);
+  }
+  for (g = 0; g < a.group; ++g)
+    for (int64_t e = 0; e < a.size; ++e) a.y[g * a.size + e] = a.sums[g * a.padded + e] * units[g];
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "generate/packed_calls.h"
 #include "ops/arguments.h"
 #include "ops/ref/ref.h"
 #include "textcode/exact_kernels.h"
@@ -14,10 +15,14 @@ namespace fairway::textcode {
 using Work = std::function<void()>;
 
 // Turns calls into work over all threads; a call's rows, heads or tiles are shared out, and calls follow one another.
-class ExactExecutor::Compiler {
+class ExactExecutor::Compiler : PackedCalls {
  public:
   Compiler(ExactExecutor& executor, const Program& program, std::vector<Work>& out)
-      : executor_(executor), pool_(executor.queue().pool()), rows_(executor.rows_), program_(program), out_(out) {}
+      : PackedCalls(program, *executor.weights_, executor.alone_),
+        executor_(executor),
+        pool_(executor.queue().pool()),
+        rows_(executor.rows_),
+        out_(out) {}
 
   void operator()(const BoundCall& call) {
     FAIRWAY_ASSERT(!call.call->backward, "packed weights are for decoding");
@@ -64,27 +69,24 @@ class ExactExecutor::Compiler {
 
   void add(const AttentionCached& op, const BoundCall& call) {
     const Forward<AttentionCached> f = args<AttentionCached>(call);
-    const int64_t size = f.in.q.cols() / op.heads, group = op.heads / op.kv_heads, length = f.in.values.dim(1);
-    const int64_t room = (length + kCacheKeys - 1) / kCacheKeys * kCacheKeys, heads = rows_ * op.kv_heads;
-    std::vector<std::vector<float>>& scores = executor_.scores_;
-    if (scores.size() < static_cast<size_t>(heads)) scores.resize(static_cast<size_t>(heads));
-    for (auto& own : scores) own.resize(std::max(own.size(), static_cast<size_t>(group * room)));
-    out_.push_back([=, &scores, &pool = pool_] {
+    const int64_t size = f.in.q.cols() / op.heads, group = op.heads / op.kv_heads, heads = rows_ * op.kv_heads;
+    const int64_t length = f.in.values.dim(1);
+    HeadCaches& caches = executor_.caches_.emplace_back(HeadCaches::Shape{heads, size, length});
+    executor_.heads_.fit(heads, group, caches.shape());
+    out_.push_back([=, this_caches = &caches, &scratch = executor_.heads_, &pool = pool_] {
       const int64_t position = *f.in.position.as<int32_t>();
       FAIRWAY_ASSERT(position >= 0 && position < length, "a position outside of the cache");
       pool.parallel_for(heads, [&](int64_t head) {
-        exact_kernels().attend({.q = f.in.q.as<float>() + head * group * size,
-                                .k = f.in.k.as<float>() + head * size,
-                                .v = f.in.v.as<float>() + head * size,
-                                .keys = f.in.keys.as<float>() + head * length * size,
-                                .values = f.in.values.as<float>() + head * length * size,
-                                .scores = scores[static_cast<size_t>(head)].data(),
-                                .y = f.out.y.as<float>() + head * group * size,
-                                .group = group,
-                                .size = size,
-                                .position = position,
-                                .room = room,
-                                .scale = static_cast<float>(op.scale)});
+        AttendArgs a{.q = f.in.q.as<float>() + head * group * size,
+                     .k = f.in.k.as<float>() + head * size,
+                     .v = f.in.v.as<float>() + head * size,
+                     .y = f.out.y.as<float>() + head * group * size,
+                     .group = group,
+                     .position = position,
+                     .scale = static_cast<float>(op.scale)};
+        this_caches->place(head, a);
+        scratch.place(head, a);
+        exact_kernels().attend(a);
       });
     });
   }
@@ -105,34 +107,36 @@ class ExactExecutor::Compiler {
   void add(const QkvProject&, const BoundCall& call) {
     const Forward<QkvProject> f = args<QkvProject>(call);
     const auto ids = by_name<QkvProject::InOf>(call.call->in);
-    product(f.in.x, matrix(ids.weight_q, f.in.weight_q), f.out.q);
-    product(f.in.x, matrix(ids.weight_k, f.in.weight_k), f.out.k);
-    product(f.in.x, matrix(ids.weight_v, f.in.weight_v), f.out.v);
+    multiply(f.in.x, {{matrix(ids.weight_q, f.in.weight_q), f.out.q},
+                      {matrix(ids.weight_k, f.in.weight_k), f.out.k},
+                      {matrix(ids.weight_v, f.in.weight_v), f.out.v}});
   }
   void add(const ProjectResidual&, const BoundCall& call) {
     const Forward<ProjectResidual> f = args<ProjectResidual>(call);
     const auto ids = by_name<ProjectResidual::InOf>(call.call->in);
-    product(f.in.h, matrix(ids.weight, f.in.weight), f.out.y);
+    multiply(f.in.h, {{matrix(ids.weight, f.in.weight), f.out.y}});
     residual(f.in.x, f.in.scale, f.out.y);
   }
   void add(const Mlp&, const BoundCall& call) {
     const Forward<Mlp> f = args<Mlp>(call);
     const auto ids = by_name<Mlp::InOf>(call.call->in);
-    product(f.in.m, matrix(ids.up, f.in.up), f.saved.post);
+    multiply(f.in.m, {{matrix(ids.up, f.in.up), f.saved.post}});
     each_row(f.saved.post, [](float* row, int64_t cols, int64_t) { leaky_squares(row, cols); });
-    product(f.saved.post, matrix(ids.down, f.in.down), f.out.y);
+    multiply(f.saved.post, {{matrix(ids.down, f.in.down), f.out.y}});
     residual(f.in.x, f.in.scale, f.out.y);
   }
   void add(const SoftcapCrossEntropy& op, const BoundCall& call) {
     const Forward<SoftcapCrossEntropy> f = args<SoftcapCrossEntropy>(call);
     FAIRWAY_ASSERT(!f.in.addition, "a decoding program has no addition to its logits");
-    product(f.in.x, matrix(by_name<SoftcapCrossEntropy::InOf>(call.call->in).table, f.in.table), f.saved.logits);
+    multiply(f.in.x, {{matrix(by_name<SoftcapCrossEntropy::InOf>(call.call->in).table, f.in.table), f.saved.logits}});
     const auto cap = static_cast<float>(op.cap);
     each_row(f.saved.logits, [cap](float* row, int64_t cols, int64_t) { exact_kernels().softcap(row, cols, cap); });
   }
 
-  void product(const Tensor& x, const Matrix& weight, const Tensor& y) {
-    out_.push_back([=, &digits = executor_.digits_, &pool = pool_] { multiply_rows(x, weight, digits, pool, y); });
+  void multiply(const Tensor& x, std::vector<Product> products) {
+    out_.push_back([x, products = std::move(products), &scratch = *executor_.scratch_, &pool = pool_] {
+      multiply_rows(x, products, scratch, pool);
+    });
   }
   void residual(const Tensor& x, const Tensor& scale, const Tensor& y) {
     each_row(y, [x, scale](float* row, int64_t cols, int64_t m) {
@@ -146,21 +150,11 @@ class ExactExecutor::Compiler {
     });
   }
 
-  template <class Op>
-  Forward<Op> args(const BoundCall& call) const {
-    return {to_args<typename Op::In>(call.in), to_args<typename Op::Out>(call.out), to_args<typename Op::Saved>(call.saved),
-            call.workspace, &executor_.alone_};
-  }
-  const PackedMatrix* find(int32_t value) const {
-    const Slot* slot = program_.slot_of(value);
-    return slot == nullptr || slot->kind != Slot::Kind::parameter ? nullptr : executor_.weights_->find(slot->param);
-  }
   Matrix matrix(int32_t value, const Tensor& floats) const { return {find(value), floats}; }
 
   ExactExecutor& executor_;
   ThreadPool& pool_;
   int64_t rows_;
-  const Program& program_;
   std::vector<Work>& out_;
   std::vector<Work> calls_;  // of the rows of one call
 };
@@ -184,7 +178,7 @@ ExactExecutor::ExactExecutor(const PackedWeights& weights, int64_t rows, Queue& 
     : Executor(queue),
       weights_(&weights),
       rows_(rows),
-      digits_(static_cast<size_t>(rows), cpu::DigitVector(weights.most_cols())) {}
+      scratch_(std::make_unique<ProductScratch>(rows, weights.most_cols(), queue.pool().threads())) {}
 
 ExactExecutor::~ExactExecutor() = default;
 

@@ -1,15 +1,21 @@
 // Runs a decoding program of several rows over packed weights with the same bits on every machine, for any instruction set and
 // any number of threads: who reads a compressed text must come to the very probabilities that its writer had. Products are
-// exact in integers (ops/cpu/packed_rows.h). Attention, the softcap and products of floats go in the fixed order of
-// exact_kernels.h. All other ops are the reference's, in double and one element after the other; the one function of theirs
-// that is no basic operation is base/plain_math.h's. A row's numbers do not depend on the rows beside it. Of the head only the
-// logits are made.
+// exact in integers (grouped_rows.h). Attention, the softcap and products of floats go in the fixed order of exact_kernels.h;
+// keys and values are kept as bytes (head_caches.h), not in the program's own memory for them. All other ops are the
+// reference's, in double and one element after the other; the one function of theirs that is no basic operation is
+// base/plain_math.h's. A row's numbers do not depend on the rows beside it. Of the head only the logits are made.
 #pragma once
+
+#include <deque>
+#include <memory>
 
 #include "autograd/host_executor.h"
 #include "generate/packed_weights.h"
+#include "textcode/head_caches.h"
 
 namespace fairway::textcode {
+
+class ProductScratch;  // textcode/exact_products.h
 
 class ExactExecutor final : public Executor {
  public:
@@ -27,8 +33,9 @@ class ExactExecutor final : public Executor {
   const PackedWeights* weights_;
   int64_t rows_;
   Queue alone_{1};
-  std::vector<cpu::DigitVector> digits_;    // one for each row
-  std::vector<std::vector<float>> scores_;  // of attention, one for each row and kv head
+  std::unique_ptr<ProductScratch> scratch_;
+  std::deque<HeadCaches> caches_;  // one for each call of attention; the program's own stay untouched
+  HeadScratch heads_;
 };
 
 }  // namespace fairway::textcode

@@ -8,8 +8,8 @@
 namespace fairway::textcode {
 namespace {
 
-constexpr int64_t kMostLanes = 16;
-constexpr size_t kMostCacheBytes = size_t{1} << 30;  // keys and values of all lanes
+constexpr int64_t kMostLanes = 32;
+constexpr size_t kMostCacheBytes = size_t{1} << 31;  // keys and values of all lanes, of which half is ever touched
 
 int64_t most_lanes(const Recipe& recipe, ModelStage stage) {
   const size_t one = std::max<size_t>(1, Decoder::cache_bytes(recipe, recipe.data.seq_len, stage));

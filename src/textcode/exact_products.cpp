@@ -8,36 +8,78 @@
 namespace fairway::textcode {
 namespace {
 
-// Rows of tiles [tile, tile + 1) for every row of x while they are in the nearest cache.
-void multiply_tile(const PackedMatrix& w, const Tensor& x, const std::vector<cpu::DigitVector>& digits, int64_t tile,
-                   const Tensor& y) {
-  const int64_t begin = tile * cpu::kTileRows, end = std::min(w.rows.rows, begin + cpu::kTileRows);
-  for (int64_t m = 0; m < x.rows(); ++m) {
-    float* out = y.as<float>() + m * w.rows.rows;
-    cpu::multiply(w.rows, digits[static_cast<size_t>(m)], {tile, tile + 1}, out);
-    for (int64_t r = 0; r < w.rank; ++r) {
-      const float inner = exact_kernels().dot(w.b + r * w.rows.cols, x.as<float>() + m * w.rows.cols, w.rows.cols);
-      for (int64_t i = begin; i < end; ++i) out[i] += w.a[i * w.rank + r] * inner;
-    }
+// The outputs [begin, end) of row m get W's low-rank correction.
+void add_correction(const PackedMatrix& w, const Tensor& x, int64_t m, cpu::TileRange outputs, float* y) {
+  for (int64_t r = 0; r < w.rank; ++r) {
+    const float inner = exact_kernels().dot(w.b + r * w.rows.cols, x.as<float>() + m * w.rows.cols, w.rows.cols);
+    for (int64_t i = outputs.begin; i < outputs.end; ++i) y[i] += w.a[i * w.rank + r] * inner;
   }
 }
 
-}  // namespace
-
-void multiply_rows(const Tensor& x, const Matrix& w, std::vector<cpu::DigitVector>& digits, ThreadPool& pool, const Tensor& y) {
-  const int64_t rows = x.rows(), cols = x.cols();
-  if (w.packed != nullptr) {
-    FAIRWAY_ASSERT(static_cast<size_t>(rows) <= digits.size(), "more rows than there is room for");
-    pool.parallel_for(
-        rows, [&](int64_t m) { digits[static_cast<size_t>(m)].assign(x.as<float>() + m * cols, cols, w.packed->columns); });
-    pool.parallel_for(w.packed->rows.row_tiles(), [&](int64_t tile) { multiply_tile(*w.packed, x, digits, tile, y); });
-    return;
+// One row of tiles for every row of x while it is in the nearest cache.
+void multiply_tile(const PackedMatrix& w, const Tensor& x, ProductScratch& scratch, int64_t slot, int64_t tile,
+                   const Tensor& y) {
+  const int64_t outputs = w.rows.rows, rows = x.rows();
+  if (const GroupedKernels* grouped = grouped_kernels()) {
+    uint8_t* bytes = scratch.bytes(slot);
+    grouped->unpack(w.rows, tile, bytes);
+    for (int64_t first = 0; first < rows; first += kGroupRows) {
+      float* to[kGroupRows];
+      for (int64_t r = 0; r < kGroupRows; ++r) to[r] = y.as<float>() + std::min(first + r, rows - 1) * outputs;
+      grouped->multiply(w.rows, tile, bytes, scratch.digits.group(first / kGroupRows, rows, to));
+    }
+  } else {
+    for (int64_t m = 0; m < rows; ++m)
+      cpu::multiply(w.rows, scratch.digits.row(m), {tile, tile + 1}, y.as<float>() + m * outputs);
   }
-  const int64_t outputs = w.floats.dim(0);
+  const cpu::TileRange own{tile * cpu::kTileRows, std::min(outputs, (tile + 1) * cpu::kTileRows)};
+  for (int64_t m = 0; m < rows && w.rank > 0; ++m) add_correction(w, x, m, own, y.as<float>() + m * outputs);
+}
+
+void multiply_floats(const Tensor& x, const Tensor& w, ThreadPool& pool, const Tensor& y) {
+  const int64_t rows = x.rows(), cols = x.cols(), outputs = w.dim(0);
   pool.parallel_for(outputs, [&](int64_t n) {
     for (int64_t m = 0; m < rows; ++m)
-      y.as<float>()[m * outputs + n] = exact_kernels().dot(x.as<float>() + m * cols, w.floats.as<float>() + n * cols, cols);
+      y.as<float>()[m * outputs + n] = exact_kernels().dot(x.as<float>() + m * cols, w.as<float>() + n * cols, cols);
   });
+}
+
+// Matrices that are all packed and read x in the same digits.
+void multiply_packed(const Tensor& x, std::span<const Product> products, ProductScratch& scratch, ThreadPool& pool) {
+  const int64_t cols = x.cols();
+  const float* factor = products.front().weight.packed->columns;
+  pool.parallel_for(x.rows(), [&](int64_t m) { scratch.digits.assign(m, x.as<float>() + m * cols, cols, factor); });
+  int64_t tiles = 0;
+  for (const Product& product : products) tiles += product.weight.packed->rows.row_tiles();
+  pool.parallel_for_slots(pool.threads(), tiles, [&](int64_t slot, int64_t tile) {
+    const Product* own = products.data();
+    for (; tile >= own->weight.packed->rows.row_tiles(); ++own) tile -= own->weight.packed->rows.row_tiles();
+    multiply_tile(*own->weight.packed, x, scratch, slot, tile, own->y);
+  });
+}
+
+int64_t tile_row_bytes(int64_t cols) { return (cols + cpu::kTileCols - 1) / cpu::kTileCols * cpu::kTileCols * cpu::kTileRows; }
+
+}  // namespace
+
+ProductScratch::ProductScratch(int64_t rows, int64_t most_cols, int threads)
+    : digits(rows, most_cols),
+      stride_(tile_row_bytes(most_cols)),
+      bytes_("row of tiles", static_cast<size_t>(std::max<int64_t>(1, stride_ * threads))) {}
+
+void multiply_rows(const Tensor& x, std::span<const Product> products, ProductScratch& scratch, ThreadPool& pool) {
+  for (size_t i = 0; i < products.size();) {
+    const PackedMatrix* first = products[i].weight.packed;
+    size_t end = i + 1;
+    while (first != nullptr && end < products.size() && products[end].weight.packed != nullptr &&
+           products[end].weight.packed->columns == first->columns)
+      ++end;
+    if (first != nullptr)
+      multiply_packed(x, products.subspan(i, end - i), scratch, pool);
+    else
+      multiply_floats(x, products[i].weight.floats, pool, products[i].y);
+    i = end;
+  }
 }
 
 void unpack_row(const PackedMatrix& table, int64_t row, float* out) {

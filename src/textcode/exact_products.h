@@ -1,10 +1,13 @@
 // Products of several rows with a matrix, packed or of floats, and what follows them row by row; see exact_executor.h.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "generate/packed_weights.h"
 #include "ops/all_ops.h"
+#include "tensor/arena.h"
+#include "textcode/grouped_rows.h"
 
 namespace fairway::textcode {
 
@@ -13,8 +16,26 @@ struct Matrix {
   Tensor floats;                         // (N, C)
 };
 
-// y (M, N) = x (M, C)·Wᵀ; `digits` has one vector for each row at least.
-void multiply_rows(const Tensor& x, const Matrix& w, std::vector<cpu::DigitVector>& digits, ThreadPool& pool, const Tensor& y);
+struct Product {
+  Matrix weight;
+  Tensor y;  // (M, N)
+};
+
+// What products need besides: the digits of all rows, and for each thread the bytes of a row of tiles.
+class ProductScratch {
+ public:
+  ProductScratch(int64_t rows, int64_t most_cols, int threads);
+
+  DigitRows digits;
+  uint8_t* bytes(int64_t slot) { return reinterpret_cast<uint8_t*>(bytes_.data()) + slot * stride_; }
+
+ private:
+  int64_t stride_;
+  Memory bytes_;
+};
+
+// Every y = x (M, C)·Wᵀ; all of them in one loop where their inputs are cut into the same digits.
+void multiply_rows(const Tensor& x, std::span<const Product> products, ProductScratch& scratch, ThreadPool& pool);
 void unpack_row(const PackedMatrix& table, int64_t row, float* out);
 void projected_embed(const ProjectedEmbed& op, const Forward<ProjectedEmbed>& call, ThreadPool& pool);
 

@@ -7,13 +7,14 @@
 #include "artifact/artifact.h"
 #include "artifact/byte_reader.h"
 #include "base/error.h"
+#include "base/identity.h"
 #include "textcode/edit_code.h"
 
 namespace fairway::textcode {
 namespace {
 
 constexpr std::string_view kMark = "FWTX";
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 constexpr size_t kHashBytes = 8;
 constexpr uint64_t kMostTokensAByte = 64;  // one character may become many under a tokenizer's rules
 constexpr uint64_t kMostTokenCount = uint64_t{1} << 27;
@@ -86,12 +87,18 @@ std::string text_of_tokens(const TextCodeFile& file, const std::string& name, co
   return text_of(*codec.tokenizer, ids, get_edits(in, read, file.length + read.size()));
 }
 
-void require_same(std::string_view have, const std::string& hex, const std::string& name, const char* what) {
-  if (have == hash_bytes(hex)) return;
-  std::string told;
-  for (const char c : have) told += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  throw InputError(fmt::format("{}: was made with another {} (SHA-256 {}…, this one has {}…)", name, what, told,
-                               hex.substr(0, 2 * kHashBytes)));
+// What the file keeps of the hashes, against what is here.
+void require_codec(const TextCodeFile& file, const std::string& name, const TextCodec& codec) {
+  const auto hex_of = [](std::string_view bytes) {
+    std::string out;
+    for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return out;
+  };
+  Identities made{.by = name}, here{.by = codec.name};
+  made.tell(IdentityKind::artifact, {hex_of(file.artifact)}).tell(IdentityKind::tokenizer, {hex_of(file.tokenizer)});
+  here.tell(IdentityKind::artifact, {codec.artifact.substr(0, 2 * kHashBytes)})
+      .tell(IdentityKind::tokenizer, {codec.tokenizer->identity().substr(0, 2 * kHashBytes)});
+  require_same(here, made, "expected the artifact and the tokenizer that compressed it");
 }
 
 }  // namespace
@@ -140,8 +147,7 @@ std::string compress_text(std::string_view text, const TextCodec& codec) {
 
 std::string decompress_text(std::string_view bytes, const std::string& name, const TextCodec& codec) {
   const TextCodeFile file = parse_text_code(bytes, name);
-  require_same(file.artifact, codec.artifact, name, "artifact");
-  require_same(file.tokenizer, codec.tokenizer->identity(), name, "tokenizer");
+  require_codec(file, name, codec);
   std::string text(file.method == kAsItIs ? file.code : std::string_view());
   if (file.method == kBytes) text = bytes_of_code(file.code, file.length);
   if (file.method == kTokens) text = text_of_tokens(file, name, codec);

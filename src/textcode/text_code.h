@@ -20,6 +20,7 @@ inline constexpr uint64_t kMostTextBytes = uint64_t{1} << 28;
 struct TextCodec {
   const Tokenizer* tokenizer = nullptr;
   std::string artifact;                                                 // SHA-256 of its file
+  std::string name;                                                     // that file, in errors
   std::function<std::unique_ptr<TokenPredictor>(int64_t tokens)> open;  // called for texts that have tokens
   TokenProgress progress;
 };

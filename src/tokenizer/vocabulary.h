@@ -22,12 +22,11 @@ class Vocabulary {
   const Piece& piece(int id) const;
   int find(std::string_view piece) const;  // -1 when absent
 
-  const std::string& identity() const { return identity_; }  // model_identity() of it
-  const std::string& sha256() const { return sha256_; }      // of the model file
-  // The hash names this tokenizer: by its identity, or by its file as older artifacts and manifests do.
-  bool answers_to(std::string_view hash) const { return hash == identity_ || hash == sha256_; }
-  const std::string& bytes() const { return bytes_; }  // the model file itself
-  const std::string& name() const { return name_; }    // in errors
+  const std::string& identity() const { return identity_; }                // model_identity() of it
+  const std::string& sha256() const { return sha256_; }                    // of the model file
+  std::vector<std::string> names() const { return {identity_, sha256_}; }  // for base/identity.h; older things name the file
+  const std::string& bytes() const { return bytes_; }                      // the model file itself
+  const std::string& name() const { return name_; }                        // in errors
 
  private:
   std::string name_, bytes_, sha256_, identity_;

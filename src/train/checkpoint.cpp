@@ -44,15 +44,17 @@ int64_t whole(const Safetensors& file, const std::string& key) {
 }
 
 void require_same_run(const Safetensors& file, const RunIdentity& run) {
-  const auto told = [&](const char* key, const std::string& expected) {
+  const auto told = [&](const char* key) {
     const auto found = file.metadata().find(key);
-    return found != file.metadata().end() && found->second == expected;
+    return found == file.metadata().end() ? std::string() : found->second;
   };
-  if (!told("recipe", run.recipe) && !told("recipe_but_length", run.but_length))
+  Identities made{.by = file.name()}, have{.by = "the run"};
+  made.tell(IdentityKind::recipe, {told("recipe"), told("recipe_but_length")});
+  have.tell(IdentityKind::recipe, {run.recipe, run.but_length});
+  if (!made.tells(IdentityKind::recipe) || !differences(have, made).empty())
     throw InputError(file.name() + ": belongs to a different recipe; resume with the same recipe and overrides");
-  const auto tokenizer = file.metadata().find("tokenizer");
-  if (tokenizer != file.metadata().end())
-    require_identity("tokenizer", {run.tokenizer, run.told_by}, {tokenizer->second, file.name()}, "resume with the same data");
+  require_same(tokenizer_identity({run.tokenizer}, run.told_by), tokenizer_identity({told("tokenizer")}, file.name()),
+               "resume with the same data");
 }
 
 RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& run) {

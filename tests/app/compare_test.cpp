@@ -87,9 +87,10 @@ TEST(Compare, RefusesScoresOfDifferentThings) {
     EXPECT_NE(outcome.err.find(named), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.out.find("record"), std::string::npos) << outcome.out;
   };
-  refused({{"text", std::string(64, 'c')}}, base, "texts differ");
-  refused({{"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "different parts of the text");
-  refused({{"tokenizer", std::string(64, 'd')}, {"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "tokenizers differ");
+  refused({{"text", std::string(64, 'c')}}, base, "different things: text SHA-256 ");
+  refused({{"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base, "number of targets ");
+  refused({{"tokenizer", std::string(64, 'd')}, {"tokens", 640}, {"bytes", 1500}, {"whole", false}}, base,
+          "not all of the text was scored");
   refused({{"packed", false}}, base, "weights as trained");
   refused({{"text", nullptr}}, base, "has no \"text\"");
   refused({{"bytes", 1'000'000}}, {"pr1019"}, "official validation text");

@@ -108,6 +108,40 @@ TEST_F(Receipt, BytesMustComeFromTheData) {
   fails(receipt_, "its byte count does not match the data");
 }
 
+// Whatever a receipt says that it is the receipt of is compared with what lies here.
+TEST_F(Receipt, EveryIdentityMustBeThatOfWhatLiesHere) {
+  const std::string good = contents(receipt_), other(64, 'e');
+  const auto told = [&](const std::function<void(ordered_json&)>& change, const std::string& sentence) {
+    forge(receipt_, change);
+    fails(receipt_, sentence);
+    put_file(receipt_, good);
+  };
+  told([&](ordered_json& r) { r["artifact"]["sha256"] = other; }, "it tells artifact SHA-256 eeeeeeeeeeee…; here it is");
+  told([&](ordered_json& r) { r["data"]["text"] = other; }, "it tells text SHA-256 eeeeeeeeeeee…");
+  told([&](ordered_json& r) { r["data"]["shards"][0]["sha256"] = other; }, "it tells validation shards SHA-256");
+  told([&](ordered_json& r) { r["tokenizer"]["identity"] = r["tokenizer"]["sha256"] = other; }, "it tells tokenizer SHA-256");
+  told([&](ordered_json& r) { r["recipe"] = other; }, "it tells recipe SHA-256");
+  told([&](ordered_json& r) { r["legal"] = false; }, "it tells legal false; here it is true");
+  told([&](ordered_json& r) { r["data"].erase("text"); }, "it does not tell its text");
+  told([&](ordered_json& r) { r["artifact"].erase("sha256"); }, "it does not tell its artifact");
+  holds(receipt_);
+}
+
+// `audit --receipt` adds its tests to a receipt of the same score only.
+TEST_F(Receipt, AnAuditBelongsToTheScoreItIsOf) {
+  const auto refused = [&](const Args& more, const std::string& sentence) {
+    Args args{"audit", artifact_, "--data", data_, "--receipt", receipt_, "--no-controls", "--probes", "1"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Outcome outcome = run_program(args);
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("is not a receipt of this score"), HasSubstr(sentence)));
+  };
+  refused({"--mode", "sliding"}, "it tells mode plain; here it is sliding");
+  refused({"--mode", "plain", "--context", "32"}, "it tells context ");
+  refused({"--mode", "plain", "--documents"}, "documents false; here it is true");
+  refused({"--mode", "plain", "--set", "score.stride=8"}, "it tells recipe SHA-256 ");
+}
+
 TEST_F(Receipt, ScoresBesideItAreTheSame) {
   std::string score = contents(run_ + "/score.json");
   put_file(run_ + "/score.json", score.replace(score.find("\"val_bpb\": ") + 11, 1, "0"));
@@ -137,7 +171,7 @@ TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
 TEST_F(Receipt, CountsOfBytesBesideTheShardsBelongToIt) {
   const std::string sidecar = data_ + "/fineweb_val_bytes_000000.bin";
   fairway::data::write_shard(sidecar, std::vector<uint16_t>(1500, 9));
-  fails(receipt_, "fineweb_val_bytes_*.bin differ");
+  fails(receipt_, "it tells byte counts (fineweb_val_bytes_*.bin) none; here it is SHA-256 ");
 }
 
 uint64_t read_so_far(pid_t child) {

@@ -173,6 +173,21 @@ void ThreeRuns::expect_checked_by_scoring() const {
   const Outcome held = run_program(check);
   EXPECT_EQ(held.status, 0) << held.text();
   EXPECT_THAT(held.out, HasSubstr("targets scored again from its artifacts"));
+  // Shards of the official layout have no tokenizer beside them.
+  const Path apart = scratch_ / "apart.model", beside = scratch_ / "data" / "tokenizer.model";
+  fs::rename(beside, apart);
+  EXPECT_EQ(run_program(check).status, 1);
+  Args named = check;
+  named.insert(named.end(), {"--tokenizer", apart.string()});
+  const Outcome with = run_program(named);
+  EXPECT_EQ(with.status, 0) << with.text();
+  run_json({"data", "train-tokenizer", scratch_ / "data" / "words.txt", "--vocab", std::to_string(kSmokeVocab), "--lossless",
+            "--out", scratch_ / "another.model"});
+  named.back() = scratch_ / "another.model";
+  const Outcome another = run_program(named);
+  EXPECT_EQ(another.status, 1) << another.text();
+  EXPECT_THAT(another.err, testing::AllOf(HasSubstr("another.model: this tokenizer"), HasSubstr("is not the one that")));
+  fs::rename(apart, beside);
   const json told = json::parse(contents(receipt));
   EXPECT_EQ(told["machine"]["backend"], "cpu");
   EXPECT_EQ(told["machine"]["ranks"], 1);

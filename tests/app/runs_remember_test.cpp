@@ -69,6 +69,24 @@ TEST_F(Remembers, ATokenizerNamedApartFromTheShards) {
   EXPECT_EQ(origin_of(scratch_ / "apart")["tokenizer"], at("other.model"));
   asks_of(scratch_ / "apart");
   works({"pack", at("apart"), "--as-published", "--with-tokenizer"});
+  // What a whole run checks before the clock knows it too: the bytes it will carry, and that it is the fork's.
+  const Args run{"run", "smoke",       "--data",          at("shards"), "--steps",
+                 "2",   "--tokenizer", at("other.model"), "--out",      at("whole")};
+  Args carrying = run;
+  carrying.insert(carrying.end(), {"--with-tokenizer", "--budget", "10KB"});
+  const Outcome over = run_program(carrying);
+  EXPECT_EQ(over.status, 2) << over.text();
+  EXPECT_THAT(over.err, testing::AllOf(HasSubstr("--budget 10000"), HasSubstr("its tokenizer among them")));
+  EXPECT_FALSE(fs::exists(scratch_ / "whole" / "metrics.jsonl"));
+  put_file(scratch_ / "zebra.txt", "zebra " + english_like(60000));
+  run_json({"data", "train-tokenizer", at("zebra.txt"), "--vocab", std::to_string(kSmokeVocab), "--out", at("zebra.model")});
+  works(train_smoke(scratch_ / "shards", scratch_ / "zebra", {"--steps", "2", "--tokenizer", at("zebra.model")}));
+  Args fork = run;
+  fork.insert(fork.end(), {"--from", at("zebra")});
+  const Outcome forked = run_program(fork);
+  EXPECT_EQ(forked.status, 2) << forked.text();
+  EXPECT_THAT(forked.err, testing::AllOf(HasSubstr("other.model: this tokenizer"), HasSubstr("zebra/averaged.safetensors")));
+  EXPECT_FALSE(fs::exists(scratch_ / "whole" / "metrics.jsonl"));
   fs::remove(scratch_ / "other.model");
   works({"generate", at("apart/model.fwy"), "--prompt", "the", "--tokens", "2"});
 }

@@ -151,7 +151,24 @@ TEST(Compress, KeepsAnyBytesAndRefusesAnotherArtifact) {
   args[1] = other;
   const Outcome refused = run_program(args);
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("made with another artifact"));
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("other.fwy: this artifact"), HasSubstr("g.fwt was made with")));
+}
+
+// The model's own identity, or the file's, tells a tokenizer apart that has the right size.
+TEST(Compress, AndTextScoresRefuseAnotherTokenizer) {
+  const std::string text = file_with("t.txt", "some words"), longer = file_with("t_longer.txt", "zebra " + english_like(60000)),
+                    model = made().scratch / "t.model", code = made().scratch / "t.fwt", own = made().artifact;
+  run_json(on_text("compress", {"--text", text, "--out", code}));
+  run_json({"data", "train-tokenizer", longer, "--vocab", std::to_string(kSmokeVocab), "--out", model});
+  for (const Args& args : {Args{"compress", own, "--text", text, "--out", made().scratch / "u.fwt", "--tokenizer", model},
+                           Args{"decompress", own, "--in", code, "--out", made().scratch / "u.txt", "--tokenizer", model},
+                           Args{"score", own, "--text", text, "--tokenizer", model},
+                           Args{"generate", own, "--prompt", "the", "--tokens", "2", "--tokenizer", model}}) {
+    const Outcome refused = run_program(args);
+    EXPECT_EQ(refused.status, 2) << refused.text();
+    EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("t.model: this tokenizer (SHA-256 "), HasSubstr("is not the one that")))
+        << args[0];
+  }
 }
 
 TEST(TextChanges, AreToldByDataCommands) {

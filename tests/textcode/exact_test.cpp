@@ -16,6 +16,7 @@ namespace {
 using namespace generate_test;
 
 constexpr int64_t kWindow = 37;
+constexpr double kNear = 0.03;  // of the largest logit: keys and values are bytes
 
 Recipe windowed(std::string_view name) {
   Recipe recipe = shrunk(name);
@@ -51,7 +52,7 @@ TEST(ExactPredictor, IsNearTheScorersLogits) {
     const std::vector<int32_t> tokens = tokens_of(recipe, kWindow, 3);
     const Rows want = scored(model, recipe, {.looped = stage.looped}, tokens);
     const Rows have = predicted(model, recipe, {.looped = stage.looped}, tokens, 2);
-    for (size_t t = 0; t < tokens.size(); ++t) ASSERT_LE(distance(have[t], want[t]), 3e-5) << "token " << t;
+    for (size_t t = 0; t < tokens.size(); ++t) ASSERT_LE(distance(have[t], want[t]), kNear) << "token " << t;
   }
 }
 

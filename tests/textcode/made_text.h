@@ -104,7 +104,7 @@ class SimplePredictor final : public TokenPredictor {
 };
 
 inline TextCodec simple_codec(const Tokenizer& tokenizer, char artifact = 'a', int64_t most_lanes = 4) {
-  TextCodec codec{.tokenizer = &tokenizer, .artifact = std::string(64, artifact), .open = {}, .progress = {}};
+  TextCodec codec{.tokenizer = &tokenizer, .artifact = std::string(64, artifact), .name = "m.fwy", .open = {}, .progress = {}};
   codec.open = [&tokenizer, most_lanes](int64_t tokens) {
     return std::make_unique<SimplePredictor>(tokenizer.vocab(), lanes_for(tokens, 64, most_lanes));
   };

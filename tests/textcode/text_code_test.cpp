@@ -89,13 +89,14 @@ std::string refusal(const std::string& bytes, const TextCodec& codec) {
 TEST(TextCode, RefusesWhatIsNotItsOwn) {
   const TextCodec codec = simple_codec(small_tokenizer());
   const std::string code = compress_text(words(600, 1), codec);
-  EXPECT_THAT(refusal(code, simple_codec(small_tokenizer(), 'b')), HasSubstr("t.fwt: was made with another artifact"));
-  EXPECT_THAT(refusal(code, simple_codec(small_tokenizer(true))), HasSubstr("another tokenizer"));
+  EXPECT_THAT(refusal(code, simple_codec(small_tokenizer(), 'b')),
+              HasSubstr("this artifact (SHA-256 bbbbbbbbbbbb…) is not the one that t.fwt was made with"));
+  EXPECT_THAT(refusal(code, simple_codec(small_tokenizer(true))), HasSubstr("this tokenizer (SHA-256 "));
   EXPECT_THAT(refusal("hello", codec), HasSubstr("t.fwt: not a text compressed by fairway"));
   EXPECT_THAT(refusal("", codec), HasSubstr("not a text"));
   std::string next = code;
-  next[4] = 2;
-  EXPECT_THAT(refusal(next, codec), HasSubstr("version 2"));
+  next[4] = 1;
+  EXPECT_THAT(refusal(next, codec), HasSubstr("version 1 of compressed texts; this program reads version 2"));
   for (size_t size = 0; size < code.size(); ++size) ASSERT_NE(refusal(code.substr(0, size), codec), "") << size;
   for (size_t at = 0; at < code.size(); ++at) {
     std::string damaged = code;

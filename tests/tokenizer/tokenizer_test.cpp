@@ -47,9 +47,8 @@ TEST(Tokenizer, IsKnownByWhatItMeans) {
   const Tokenizer noted = Tokenizer::from_bytes(trained_model() + std::string("\x22\x00", 2));
   EXPECT_NE(noted.sha256(), tokenizer.sha256());
   EXPECT_EQ(noted.identity(), tokenizer.identity());
-  EXPECT_TRUE(noted.answers_to(tokenizer.identity()));
-  EXPECT_TRUE(tokenizer.answers_to(tokenizer.sha256())) << "as older artifacts name it";
-  EXPECT_FALSE(noted.answers_to(tokenizer.sha256()));
+  EXPECT_EQ(noted.names(), (std::vector{tokenizer.identity(), noted.sha256()})) << "older artifacts name the file";
+  EXPECT_NE(noted.sha256(), tokenizer.sha256());
   std::string other = trained_model();
   const size_t at = other.find("\xE2\x96\x81the");
   ASSERT_NE(at, std::string::npos);

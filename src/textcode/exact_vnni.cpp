@@ -1,0 +1,17 @@
+// Compiled with flags of its own (see CMakeLists.txt).
+#include <immintrin.h>
+
+#include <bit>
+
+#include "textcode/exact_kernels.h"
+
+namespace fairway::textcode {
+namespace {
+
+#include "textcode/exact.inl"
+
+}  // namespace
+
+constinit const ExactKernels exact_vnni{attend, dot, softcap, weigh};
+
+}  // namespace fairway::textcode
