@@ -12,7 +12,7 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan clean
+.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan torture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make format    rewrite sources with clang-format"
 	@echo "make sanitize  the quick tests under AddressSanitizer and UBSan (part of make test)"
 	@echo "make tsan      the threaded tests under ThreadSanitizer"
+	@echo "make torture   every file operation of six commands goes wrong once, in five ways (hours)"
 	@echo "make cuda      build/cuda: the program with CUDA, and the tests that need a device"
 	@echo "make clean     remove build/"
 
@@ -55,6 +56,12 @@ tsan:
 	cmake --preset tsan --log-level=WARNING $(launcher)
 	cmake --build build/tsan -j $(JOBS) --target $(threaded:%=%_test)
 	ctest --test-dir build/tsan -j $(JOBS) --output-on-failure --no-tests=error -L '$(call labels,$(threaded))'
+
+# What make test samples, whole. FAIRWAY_TORTURE_PART=1/4 takes the first of four parts; --gtest_filter=*Train* a command.
+torture:
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway faults_test
+	FAIRWAY_TORTURE=1 build/bin/faults_test
 
 bench: build
 	build/bin/fairway bench ops

@@ -1,7 +1,7 @@
 // `fairway audit`: the legality tests on a slice of the validation stream, and the check of a receipt.
 #include "audit/audit.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -10,6 +10,7 @@
 #include "app/named_inputs.h"
 #include "app/receipt_file.h"
 #include "app/run_memory.h"
+#include "app/ssh_signature.h"
 #include "app/stages.h"
 #include "app/verify_receipt.h"
 #include "audit/probes.h"
@@ -34,7 +35,7 @@ using pipeline::AuditRequest;
 struct AuditFlags {
   std::shared_ptr<ScoreRequest> score = std::make_shared<ScoreRequest>();
   pipeline::AuditRequest request;
-  std::string verify;
+  std::string verify, sign, signers;
   bool again = false, no_controls = false;
 };
 
@@ -66,12 +67,24 @@ auto reading_receipt(const std::string& path, Work work) {
 }
 
 int verify(const CommonFlags& common, const AuditFlags& flags) {
-  const VerifyFlags asked{flags.verify, flags.score->from, flags.score->data, flags.score->tokenizer, flags.again};
-  const std::vector<std::string> wrong = reading_receipt(flags.verify, [&] { return verify_receipt(asked, common); });
-  std::string text = wrong.empty() ? flags.verify + ": holds\n" : "";
+  const VerifyFlags asked{flags.verify,           flags.score->from, flags.score->data,
+                          flags.score->tokenizer, flags.signers,     flags.again};
+  const auto [wrong, notes] = reading_receipt(flags.verify, [&] { return verify_receipt(asked, common); });
+  std::string text = wrong.empty() ? fmt::format("{}: holds{}\n", flags.verify,
+                                                 notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; ")))
+                                   : "";
   for (const std::string& sentence : wrong) text += flags.verify + ": " + sentence + "\n";
-  print_result(common, {{"held", wrong.empty()}, {"problems", wrong}}, text);
+  print_result(common, {{"held", wrong.empty()}, {"problems", wrong}, {"notes", notes}}, text);
   return wrong.empty() ? 0 : 1;
+}
+
+int sign(const CommonFlags& common, const AuditFlags& flags) {
+  read_receipt(flags.request.receipt);  // nothing else is signed
+  const WriterLock lock = WriterLock::of_file(flags.request.receipt);
+  sign_file(flags.request.receipt, flags.sign);
+  const std::string path = signature_of(flags.request.receipt).string();
+  print_result(common, {{"signature", path}}, path + "\n");
+  return 0;
 }
 
 int64_t scored_targets(const Scoring& scoring) { return static_cast<int64_t>(scoring.stream.size()) - 1; }
@@ -135,6 +148,9 @@ AuditReport run_tests(const Compute& compute, const AuditRequest& request, const
 
 int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   if (!flags.verify.empty()) return verify(common, flags);
+  if (!flags.signers.empty()) throw InputError("--signers: says who may have signed the receipt of --verify; give that too");
+  if (!flags.sign.empty() && flags.request.receipt.empty()) throw InputError("--sign: give the receipt to sign with --receipt");
+  if (!flags.sign.empty() && flags.score->from.empty()) return sign(common, flags);
   if (flags.score->from.empty()) throw InputError("audit: give FILE, or --verify RECEIPT");
   AuditRequest request = flags.request;
   request.score = *flags.score;
@@ -143,6 +159,7 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   request.score.tokenizer = named_tokenizer(request.score.from, request.score.tokenizer);
   request.controls = !flags.no_controls;
   const pipeline::Outcome outcome = do_audit(request, common);
+  if (!flags.sign.empty()) sign_file(request.receipt, flags.sign);
   print_result(common, outcome.result, outcome.text);
   return outcome.status;
 }
@@ -184,6 +201,10 @@ void add_audit(CLI::App& program) {
   command->add_flag("--no-controls", flags->no_controls, "leave out T10, the evaluators that must fail");
   command->add_option("--receipt", flags->request.receipt, "receipt of the score; the test results are added to it");
   command->add_option("--verify", flags->verify, "check that files, numbers, program and tests match a receipt");
+  command->add_option("--sign", flags->sign,
+                      "private key: sign the receipt of --receipt with ssh-keygen, after the tests if FILE is given");
+  command->add_option("--signers", flags->signers,
+                      "with --verify: the receipt must be signed by one of this file's keys (lines NAME KEY)");
   command->add_flag("--again", flags->again, "with --verify: score again and compare every record");
 }
 

@@ -97,7 +97,7 @@ void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result
   if (flags.json) {
     print_out(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (!flags.quiet) {
-    print_out(text);
+    print_out(printable(text));
   }
 }
 

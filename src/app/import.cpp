@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "artifact/artifact.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_identity.h"
@@ -102,9 +103,8 @@ Recipe choose_recipe(const ImportRequest& request, const interchange::WeightSet&
 void write_run(const ImportRequest& request, const Recipe& recipe, const interchange::WeightSet& set,
                const interchange::Loaded& loaded, const ImportResult& result) {
   const fs::path folder = request.out;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw InputError("--out " + request.out + ": cannot be created (" + error.message() + ")");
+  if (const std::error_code error = disk::make_folders(folder))
+    throw InputError("--out " + request.out + ": cannot be created (" + error.message() + ")");
   const WriterLock lock = WriterLock::of_folder(folder);
   if (fs::exists(folder / "recipe.toml")) throw InputError("--out " + request.out + ": already holds a run");
   std::map<std::string, std::string> metadata = set.metadata;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <map>
 
 #include "app/named_inputs.h"
 #include "app/stages.h"
@@ -40,6 +41,12 @@ int serve_runs(const CommonFlags& common, const ReportFlags& flags, const std::v
   return 0;
 }
 
+// The last part of its path, also of "runs/a/" and ".".
+std::string run_name(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 int run_report(const CommonFlags& common, const ReportFlags& flags) {
   for (const std::string& run : flags.runs) require_run(run);
   const std::vector<fs::path> folders(flags.runs.begin(), flags.runs.end());
@@ -51,9 +58,11 @@ int run_report(const CommonFlags& common, const ReportFlags& flags) {
   const fs::path path = flags.out.empty() ? folders.front() / "report.html" : fs::path(flags.out);
   auto [status, result, text] = do_report(folders, path);
   if (!flags.tensorboard.empty()) {
+    std::map<std::string, int> taken;  // a/run and b/run are two runs
     for (const fs::path& folder : folders) {
-      const std::string events =
-          write_tensorboard(folder, fs::path(flags.tensorboard) / fs::absolute(folder).filename()).string();
+      std::string name = run_name(folder);
+      if (const int earlier = taken[name]++; earlier > 0) name += fmt::format("-{}", earlier + 1);
+      const std::string events = write_tensorboard(folder, fs::path(flags.tensorboard) / name).string();
       result["tensorboard"].push_back(events);
       text += events + "\n";
     }

@@ -9,6 +9,7 @@
 #include "app/score_text.h"
 #include "app/scoring_flags.h"
 #include "app/stages.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
@@ -42,9 +43,8 @@ void require_time(const Scoring& scoring, double budget, Machine& machine, Commu
 }
 
 fs::path folder_for(const std::string& out) {
-  std::error_code error;
-  fs::create_directories(out, error);
-  if (error) throw InputError("--out " + out + ": cannot be created (" + error.message() + ")");
+  if (const std::error_code error = disk::make_folders(out))
+    throw InputError("--out " + out + ": cannot be created (" + error.message() + ")");
   return out;
 }
 

@@ -103,10 +103,12 @@ int run_submission(const CommonFlags& common, SubmissionFlags flags) {
   std::vector<std::string> broken = broken_rules(runs, code);
   if (broken.empty()) check_tokenizers(runs, broken);
   if (!broken.empty()) return refuse(common, "submission", broken);
+  const auto check_written = [&](const fs::path& folder) {
+    if (const auto problems = submission::check_folder(folder); !problems.empty())
+      throw WorkError(flags.out + ": the checker found " + problems.front());
+  };
   nlohmann::ordered_json result =
-      write_folder(flags.out, runs, flags.about, {source_bundle(), kUnpackSources, FAIRWAY_VERSION});
-  if (const auto problems = submission::check_folder(flags.out); !problems.empty())
-    throw WorkError(flags.out + ": the checker found " + problems.front());
+      write_folder(flags.out, runs, flags.about, {source_bundle(), kUnpackSources, FAIRWAY_VERSION}, check_written);
   print_result(common,
                {{"path", flags.out}, {"val_bpb", result["val_bpb"]}, {"bytes_total", result["bytes_total"]}, {"held", true}},
                fmt::format("{}: {:.4f} bits per byte over {} seeds, {} bytes; every rule holds\n", flags.out,

@@ -8,10 +8,14 @@ namespace fairway::app {
 struct VerifyFlags {
   std::filesystem::path receipt;
   std::string from, data, tokenizer;  // where they lie, instead of where the receipt says; each may be empty
+  std::string signers;                // the receipt must be signed by one of this file; may be empty
   bool again = false;                 // score again and compare every record
 };
 
-// What is not as the receipt says: sentences, none when all holds.
-std::vector<std::string> verify_receipt(const VerifyFlags& flags, const CommonFlags& common);
+struct Verified {
+  std::vector<std::string> wrong;  // what is not as the receipt says: sentences, none when all holds
+  std::vector<std::string> notes;  // how it holds, where there is something to say
+};
+Verified verify_receipt(const VerifyFlags& flags, const CommonFlags& common);
 
 }  // namespace fairway::app

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/disk.h"
 #include "base/error.h"
 
 namespace fairway {
@@ -26,9 +28,9 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 
 void sync_folder_of(const std::filesystem::path& path) {
   const std::filesystem::path folder = folder_of(path);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = disk::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;  // the rename is done; only its durability is weaker
-  ::fsync(fd);
+  disk::sync(fd);
   ::close(fd);
 }
 
@@ -48,11 +50,10 @@ void remove_abandoned(const std::filesystem::path& path) {
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!name.starts_with(start) || !name.ends_with(kTemporaryEnd)) continue;
-    const int fd = ::open(entry->path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int fd = disk::open(entry->path(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) continue;
     struct stat info {};
-    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0)
-      ::unlink(entry->path().c_str());
+    if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && ::flock(fd, LOCK_EX | LOCK_NB) == 0) disk::remove(entry->path());
     ::close(fd);
   }
 }
@@ -74,7 +75,7 @@ bool is_bare_name(std::string_view name) {
 
 // Without O_NONBLOCK opening a pipe waits for its writer. Pipes and devices have no size, and some of them no end.
 InputFile::InputFile(const std::filesystem::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    : path_(path), fd_(disk::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (fd_ < 0) throw InputError(fmt::format("{}: cannot open for reading: {}", path.string(), std::strerror(errno)));
   struct stat info {};
   if (::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
@@ -101,7 +102,7 @@ uint64_t InputFile::size() const {
 
 size_t InputFile::read_some(void* out, size_t bytes) const {
   for (;;) {
-    const ssize_t got = ::read(fd_, out, bytes);
+    const ssize_t got = disk::read(fd_, out, bytes);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno != EINTR) throw InputError(fmt::format("{}: cannot read: {}", path_.string(), std::strerror(errno)));
   }
@@ -110,7 +111,7 @@ size_t InputFile::read_some(void* out, size_t bytes) const {
 size_t InputFile::read_at(void* out, size_t bytes, uint64_t offset) const {
   size_t done = 0;
   while (done < bytes) {
-    const ssize_t got = ::pread(fd_, static_cast<char*>(out) + done, bytes - done, static_cast<off_t>(offset + done));
+    const ssize_t got = disk::read_at(fd_, static_cast<char*>(out) + done, bytes - done, offset + done);
     if (got == 0) break;
     if (got > 0) done += static_cast<size_t>(got);
     if (got < 0 && errno != EINTR)
@@ -124,7 +125,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   remove_abandoned(path);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     temporary_ = folder_of(path) / fmt::format("{}{}.{}{}", temporary_start(path), ::getpid(), made++, kTemporaryEnd);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    fd_ = disk::open(temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
     if (fd_ < 0 && errno == EEXIST) continue;  // of a writer elsewhere that has our process id
     if (fd_ < 0) fail_write(path_, "create a file beside it");
     if (keeps_name(fd_)) return;
@@ -135,7 +136,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  disk::remove(temporary_);
 }
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::exchange(other.fd_, -1)) {}
@@ -143,7 +144,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 void AtomicFile::write(const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t put = ::write(fd_, from, bytes);
+    const ssize_t put = disk::write(fd_, from, bytes);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) fail_write(path_, "write");
     from += put;
@@ -154,7 +155,7 @@ void AtomicFile::write(const void* data, size_t bytes) {
 void AtomicFile::write_at(const void* data, size_t bytes, uint64_t offset) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd_, from, bytes, static_cast<off_t>(offset));
+    const ssize_t put = disk::write_at(fd_, from, bytes, offset);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) fail_write(path_, "write");
     from += put;
@@ -164,10 +165,61 @@ void AtomicFile::write_at(const void* data, size_t bytes, uint64_t offset) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(fd_) != 0) fail_write(path_, "sync it to disk");
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, "rename its temporary file");
+  if (disk::sync(fd_) != 0) fail_write(path_, "sync it to disk");
+  if (const std::error_code error = disk::rename(temporary_, path_))
+    throw WorkError(fmt::format("{}: cannot rename its temporary file: {}", path_.string(), error.message()));
   ::close(std::exchange(fd_, -1));  // after the rename: without its lock the file would seem abandoned
   sync_folder_of(path_);
+}
+
+AppendFile::AppendFile(const std::filesystem::path& path)
+    : path_(path), fd_(disk::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC)) {
+  if (fd_ < 0) fail_append();
+}
+
+void AppendFile::fail_append() const {
+  throw WorkError(fmt::format("{}: cannot be written ({})", path_.string(), std::strerror(errno)));
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+AppendFile::~AppendFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void AppendFile::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = disk::write(fd_, text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail_append();
+    text.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+void AppendFile::sync() {
+  if (disk::sync(fd_) != 0 && errno != EINVAL) fail_append();  // EINVAL: a device, which keeps nothing
+}
+
+void move_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (const std::error_code error = disk::rename(from, to))
+    throw WorkError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(), error.message()));
+  sync_folder_of(to);
+}
+
+void remove_file(const std::filesystem::path& path) {
+  if (const std::error_code error = disk::remove_all(path))
+    throw WorkError(fmt::format("{}: cannot be removed: {}", path.string(), error.message()));
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

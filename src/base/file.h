@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fairway {
 
@@ -47,10 +48,31 @@ class AtomicFile {
   int fd_ = -1;
 };
 
+// Text added to the end of a file. Failures are WorkErrors naming the path; some of the text may be written.
+class AppendFile {
+ public:
+  explicit AppendFile(const std::filesystem::path& path);
+  ~AppendFile();
+  AppendFile(AppendFile&& other) noexcept;
+  AppendFile& operator=(AppendFile&&) = delete;
+
+  void write(std::string_view text);
+  void sync();
+
+ private:
+  [[noreturn]] void fail_append() const;
+
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
 // A name that stays in its folder: not empty, ".", ".." or a path. Lists of files in a folder may hold only such.
 bool is_bare_name(std::string_view name);
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit = uint64_t{1} << 32);
+std::vector<std::string> read_lines(const std::filesystem::path& path);  // without their ends; the last may lack its own
+void move_file(const std::filesystem::path& from, const std::filesystem::path& to);
+void remove_file(const std::filesystem::path& path);  // or a folder with all in it; one that is absent is no error
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace fairway

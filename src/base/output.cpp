@@ -32,6 +32,24 @@ void guard_standard_streams() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
+std::string printable(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]),
+               next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool two = c == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F, which terminals obey too
+    if (two || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
+      const unsigned char code = two ? next : c;
+      out += {'\\', 'x', kDigits[code >> 4], kDigits[code & 15]};
+      i += two ? 1 : 0;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 void print_out(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) lose_output();

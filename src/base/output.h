@@ -12,6 +12,9 @@ namespace fairway {
 // process.
 void guard_standard_streams();
 
+// Control characters but line ends and tabs as \\x1b and the like: names and texts of others must not steer the terminal.
+std::string printable(std::string_view text);
+
 void print_out(std::string_view text);           // written out at once; WorkError when any of it is lost
 void print_err(std::string_view text) noexcept;  // dropped when it cannot be written
 

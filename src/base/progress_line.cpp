@@ -28,9 +28,9 @@ bool ProgressLine::due() const { return !quiet_ && seconds_now() - last_ >= inte
 void ProgressLine::show(const std::string& line) {
   if (quiet_) return;
   if (terminal_) {
-    print_err(fmt::format("\r{}\x1b[K", line));
+    print_err(fmt::format("\r{}\x1b[K", printable(line)));
   } else {
-    print_err(line + "\n");
+    print_err(printable(line) + "\n");
     interval_ = std::min(interval_ * 1.3, kLongestInterval);
   }
   drawn_ = true;
@@ -39,7 +39,7 @@ void ProgressLine::show(const std::string& line) {
 
 void ProgressLine::say(const std::string& line) {
   if (quiet_) return;
-  print_err(fmt::format("{}{}\n", terminal_ && drawn_ ? "\r\x1b[K" : "", line));
+  print_err(fmt::format("{}{}\n", terminal_ && drawn_ ? "\r\x1b[K" : "", printable(line)));
   drawn_ = false;
 }
 

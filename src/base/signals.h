@@ -1,7 +1,8 @@
-// SIGINT, SIGTERM and SIGUSR1 (which mpirun and Slurm hand on) as a request to save and stop; the handlers are put back when
-// the object goes. A second SIGINT ends at once.
+// SIGINT, SIGTERM, SIGHUP (a terminal that went away) and SIGUSR1 (which mpirun and Slurm hand on) as a request to save and
+// stop; the handlers are put back when the object goes. A second SIGINT ends at once. What nohup ignores stays ignored.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace fairway {
@@ -14,9 +15,8 @@ class StopSignals {
   bool requested() const;
 
  private:
-  struct sigaction old_int_ {};
-  struct sigaction old_term_ {};
-  struct sigaction old_user_ {};
+  static constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> old_{};
 };
 
 }  // namespace fairway

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/disk.h"
 #include "base/error.h"
 
 namespace fairway {
@@ -31,7 +32,7 @@ std::map<std::pair<dev_t, ino_t>, HeldLock> held_locks;
 // The process id in a lock file; 0 when it tells none.
 long writer_of(int fd) {
   char text[24] = {};
-  if (::pread(fd, text, sizeof text - 1, 0) <= 0) return 0;
+  if (disk::read_at(fd, text, sizeof text - 1, 0) <= 0) return 0;
   return std::strtol(text, nullptr, 10);
 }
 
@@ -60,7 +61,7 @@ WriterLock::WriterLock(const fs::path& lock_file, const fs::path& place) {
   const std::lock_guard guard(held_mutex);
   const fs::path path = fs::absolute(lock_file);
   for (;;) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    const int fd = disk::open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC);
     struct stat file {};
     if (fd < 0 || ::fstat(fd, &file) != 0)
       throw InputError(fmt::format("{}: cannot be written ({})", place.string(), std::strerror(errno)));
@@ -75,7 +76,8 @@ WriterLock::WriterLock(const fs::path& lock_file, const fs::path& place) {
         continue;
       }
       const std::string id = fmt::format("{}\n", ::getpid());
-      if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, id.data(), id.size(), 0) < 0) errno = 0;  // only the sentence is poorer
+      if (disk::truncate(fd, 0) != 0 || disk::write_at(fd, id.data(), id.size(), 0) < 0)
+        errno = 0;  // only the sentence is poorer
       held_locks[key] = {path, fd, 1, ::getpid()};
     }
     device_ = file.st_dev, inode_ = file.st_ino, holds_ = true;
@@ -91,7 +93,7 @@ WriterLock::~WriterLock() {
   const std::lock_guard guard(held_mutex);
   const auto own = held_locks.find({device_, inode_});
   if (--own->second.holders > 0) return;
-  if (own->second.owner == ::getpid()) ::unlink(own->second.file.c_str());
+  if (own->second.owner == ::getpid()) disk::remove(own->second.file);
   ::close(own->second.fd);
   held_locks.erase(own);
 }

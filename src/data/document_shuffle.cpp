@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "tokenizer/vocabulary.h"
@@ -42,7 +43,7 @@ template <class Transfer, class Word>
 void transfer_all(Transfer transfer, int fd, std::span<Word> words, uint64_t at, const std::filesystem::path& path) {
   for (size_t done = 0; done < words.size_bytes();) {
     auto* place = reinterpret_cast<std::conditional_t<std::is_const_v<Word>, const char, char>*>(words.data()) + done;
-    const ssize_t moved = transfer(fd, place, words.size_bytes() - done, static_cast<off_t>(2 * at + done));
+    const ssize_t moved = transfer(fd, place, words.size_bytes() - done, 2 * at + done);
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0)
       throw WorkError(fmt::format("{}: cannot write or read back shuffled documents: {}", path.string(), std::strerror(errno)));
@@ -58,8 +59,8 @@ DocumentShuffle::DocumentShuffle(const TokenStream& stream, const std::filesyste
   const uint64_t words = stream.state().tokens + kHeadWords * stream.state().documents;
   begins_.resize(1 + std::clamp<uint64_t>((words + bucket_words - 1) / bucket_words, 1, kMaxBuckets));
   count(stream);
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (fd_ < 0 || ::unlink(path_.c_str()) != 0)
+  fd_ = disk::open(path_, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+  if (fd_ < 0 || disk::remove(path_))
     throw WorkError(fmt::format("{}: cannot create it: {}", path_.string(), std::strerror(errno)));
   try {
     distribute(stream);
@@ -92,7 +93,7 @@ void DocumentShuffle::distribute(const TokenStream& stream) {
   std::vector<std::vector<uint16_t>> buffers(buckets());
   std::vector<uint64_t> ends(begins_.begin(), begins_.end() - 1);
   const auto flush = [&](size_t bucket) {
-    transfer_all(::pwrite, fd_, std::span<const uint16_t>(buffers[bucket]), ends[bucket], path_);
+    transfer_all(disk::write_at, fd_, std::span<const uint16_t>(buffers[bucket]), ends[bucket], path_);
     ends[bucket] += buffers[bucket].size();
     buffers[bucket].clear();
   };
@@ -112,7 +113,7 @@ void DocumentShuffle::distribute(const TokenStream& stream) {
 
 void DocumentShuffle::load(size_t bucket) {
   held_.resize(begins_[bucket + 1] - begins_[bucket]);
-  transfer_all(::pread, fd_, std::span(held_), begins_[bucket], path_);
+  transfer_all(disk::read_at, fd_, std::span(held_), begins_[bucket], path_);
   order_.clear();
   for (size_t at = 0; at < held_.size();) {
     Document document;

@@ -42,6 +42,7 @@ class Inspection {
   Inspection(const std::filesystem::path& folder, const InspectOptions& options) : folder_(folder), options_(options) {}
 
   InspectResult run() {
+    require_finished(folder_);
     auto files = list_train(folder_);
     const auto validation = list_validation(folder_);
     files.insert(files.end(), validation.begin(), validation.end());

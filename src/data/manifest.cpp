@@ -55,6 +55,19 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
   }
 }
 
+std::filesystem::path unfinished_mark(const std::filesystem::path& folder, std::string_view kind) {
+  return folder / fmt::format(".tokenize_{}.tokens", kind);
+}
+
+void require_finished(const std::filesystem::path& folder) {
+  for (const char* kind : {"train", "val"})
+    if (std::filesystem::exists(unfinished_mark(folder, kind)))
+      throw InputError(
+          fmt::format("{}: its shards are unfinished: `fairway data tokenize` is writing them or was stopped; wait "
+                      "for it or run it again",
+                      folder.string()));
+}
+
 std::optional<Manifest> read_manifest(const std::filesystem::path& folder) {
   const auto path = manifest_path(folder);
   if (!std::filesystem::exists(path)) return std::nullopt;

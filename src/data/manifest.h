@@ -40,6 +40,10 @@ struct Manifest {
   std::vector<std::string> tokenizer_names() const { return {tokenizer_identity, tokenizer_sha256}; }
 };
 
+// The file that `data tokenize` works on; while it is there, shards of its kind are missing or about to be replaced.
+std::filesystem::path unfinished_mark(const std::filesystem::path& folder, std::string_view kind);
+void require_finished(const std::filesystem::path& folder);  // InputError for a folder with one
+
 std::optional<Manifest> read_manifest(
     const std::filesystem::path& folder);  // nothing when there is none; InputError when broken
 Manifest parse_manifest(const std::string& text, const std::string& name);

@@ -47,6 +47,7 @@ ShardSet ShardSet::open(const std::vector<std::filesystem::path>& files) {
 
 ShardSet ShardSet::open_listed(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files,
                                std::string_view pattern) {
+  require_finished(folder);
   if (files.empty()) throw InputError(fmt::format("{}: no shard named {} in this folder", folder.string(), pattern));
   ShardSet set = open_any(files);
   if (const auto manifest = read_manifest(folder)) check_counts(*manifest, folder, set);

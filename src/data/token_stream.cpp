@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "data/manifest.h"
 
 namespace fairway::data {
 namespace {
@@ -22,9 +24,9 @@ namespace {
 
 // Opens for appending with exactly `bytes` kept of what was there.
 int open_at(const std::filesystem::path& path, uint64_t bytes) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+  const int fd = disk::open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) fail(path, "create it");
-  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0 || ::lseek(fd, 0, SEEK_END) < 0) fail(path, "set its length");
+  if (disk::truncate(fd, bytes) != 0 || ::lseek(fd, 0, SEEK_END) < 0) fail(path, "set its length");
   return fd;
 }
 
@@ -34,8 +36,7 @@ void write_all(int fd, std::optional<uint64_t> offset, std::span<const Word> val
   const auto* from = reinterpret_cast<const char*>(values.data());
   for (size_t done = 0; done < values.size_bytes();) {
     const size_t left = values.size_bytes() - done;
-    const ssize_t put =
-        offset ? ::pwrite(fd, from + done, left, static_cast<off_t>(*offset + done)) : ::write(fd, from + done, left);
+    const ssize_t put = offset ? disk::write_at(fd, from + done, left, *offset + done) : disk::write(fd, from + done, left);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) fail(path, "write");
     done += static_cast<size_t>(put);
@@ -46,8 +47,7 @@ template <class Word>
 void read_all(int fd, uint64_t position, std::span<Word> out, const std::filesystem::path& path) {
   auto* to = reinterpret_cast<char*>(out.data());
   for (size_t done = 0; done < out.size_bytes();) {
-    const auto from = static_cast<off_t>(sizeof(Word) * position + done);
-    const ssize_t got = ::pread(fd, to + done, out.size_bytes() - done, from);
+    const ssize_t got = disk::read_at(fd, to + done, out.size_bytes() - done, sizeof(Word) * position + done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail(path, "read back");
     done += static_cast<size_t>(got);
@@ -76,7 +76,7 @@ bool holds(const std::filesystem::path& path, uint64_t bytes) {
 }  // namespace
 
 TokenStream::TokenStream(const std::filesystem::path& folder, const std::string& name, std::string key, Beside beside)
-    : tokens_path_(folder / (".tokenize_" + name + ".tokens")),
+    : tokens_path_(unfinished_mark(folder, name)),
       beside_path_(folder / (".tokenize_" + name + (beside == Beside::hashes ? ".hashes" : ".bytes"))),
       journal_path_(folder / (".tokenize_" + name + ".json")),
       key_(std::move(key)),
@@ -105,8 +105,8 @@ void TokenStream::append(std::span<const uint16_t> tokens, std::span<const uint1
 }
 
 void TokenStream::checkpoint() {
-  if (::fdatasync(tokens_fd_) != 0) fail(tokens_path_, "sync it to disk");
-  if (::fdatasync(beside_fd_) != 0) fail(beside_path_, "sync it to disk");
+  if (disk::sync(tokens_fd_) != 0) fail(tokens_path_, "sync it to disk");
+  if (disk::sync(beside_fd_) != 0) fail(beside_path_, "sync it to disk");
   const nlohmann::json json = {{"key", key_},
                                {"file", state_.file},
                                {"records", state_.records},
@@ -121,10 +121,7 @@ void TokenStream::checkpoint() {
 }
 
 void TokenStream::remove() {
-  for (const auto& path : {journal_path_, tokens_path_, beside_path_}) {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
+  for (const auto& path : {journal_path_, beside_path_, tokens_path_}) remove_file(path);  // the mark of unfinished work last
 }
 
 void TokenStream::read(uint64_t position, std::span<uint16_t> out) const { read_all(tokens_fd_, position, out, tokens_path_); }

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/identity.h"
 #include "base/writer_lock.h"
 #include "data/document_encoder.h"
@@ -291,7 +293,7 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
     shuffle.emplace(stream, options.out, *options.shuffle, options.shuffle_words);
     sources.tokens = [&](uint64_t, std::span<uint16_t> out) { shuffle->next(out); };
   }
-  for (const std::string& name : stale) std::filesystem::remove(options.out / name);
+  for (const std::string& name : stale) remove_file(options.out / name);
   cut_shards(sources, options.out, kind, sizes, manifest.shards);
   if (train) {
     manifest.shuffle = options.shuffle, manifest.pieces = options.pieces;
@@ -303,9 +305,9 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
 
 // Both kinds go before the first is made again: a run stopped between them must not leave shards of two tokenizers.
 void remove_shards(const std::filesystem::path& folder, Manifest& manifest) {
-  for (const ManifestShard& shard : manifest.shards) std::filesystem::remove(folder / shard.name);
+  for (const ManifestShard& shard : manifest.shards) remove_file(folder / shard.name);
   manifest.shards.clear();
-  if (manifest.hashes) std::filesystem::remove(folder / manifest.hashes->name);
+  if (manifest.hashes) remove_file(folder / manifest.hashes->name);
   manifest.hashes.reset();
 }
 
@@ -325,9 +327,8 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   const std::string train_key = stream_key(options.inputs, tokenizer, options, options.pieces),
                     val_key = stream_key(validation, tokenizer, options, 0);
 
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) throw WorkError(fmt::format("{}: cannot create this folder: {}", options.out.string(), error.message()));
+  if (const std::error_code error = disk::make_folders(options.out))
+    throw WorkError(fmt::format("{}: cannot create this folder: {}", options.out.string(), error.message()));
   const WriterLock lock = WriterLock::of_folder(options.out);
   const auto earlier = read_manifest(options.out);
   Manifest manifest = earlier.value_or(Manifest{});

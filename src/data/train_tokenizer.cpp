@@ -1,6 +1,7 @@
 // A tokenizer from text files.
 #include <fmt/core.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
@@ -64,8 +65,7 @@ void count_changes(const TrainTokenizerOptions& options, const Tokenizer& tokeni
 
 TrainTokenizerResult train_tokenizer(const TrainTokenizerOptions& options) {
   if (options.inputs.empty()) throw InputError("no text was given to train a tokenizer on");
-  std::error_code ignored;
-  if (options.out.has_parent_path()) std::filesystem::create_directories(options.out.parent_path(), ignored);
+  if (options.out.has_parent_path()) disk::make_folders(options.out.parent_path());  // the lock says what is wrong there
   const WriterLock lock = WriterLock::of_file(options.out);
   TextsFrom texts(options.inputs, options.max_bytes);
   const auto next = [&](std::string& sentence) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
@@ -166,8 +167,7 @@ std::vector<ListedFile> wanted_files(const FileSet& set, std::optional<int64_t> 
 }
 
 FetchResult fetch(const FetchOptions& options) {
-  std::error_code error;
-  fs::create_directories(options.out, error);
+  const std::error_code error = disk::make_folders(options.out);
   if (!fs::is_directory(options.out))
     throw InputError(fmt::format("--out {}: is no folder and none can be made there{}", options.out.string(),
                                  error ? " (" + error.message() + ")" : ""));

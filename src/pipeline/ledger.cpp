@@ -1,5 +1,6 @@
 #include "pipeline/ledger.h"
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -31,9 +32,8 @@ ordered_json read_ledger(const fs::path& folder, const std::string& kind) {
 }
 
 Ledger::Ledger(const fs::path& folder, const std::string& kind) : path_(folder / (kind + ".json")) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw InputError("--out " + folder.string() + ": cannot be created (" + error.message() + ")");
+  if (const std::error_code error = disk::make_folders(folder))
+    throw InputError("--out " + folder.string() + ": cannot be created (" + error.message() + ")");
   lock_.emplace(WriterLock::of_folder(folder));
   content_ = read_ledger(folder, kind);
   begun_ = content_.is_object();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/progress_line.h"
 #include "pipeline/halving.h"
@@ -128,8 +129,7 @@ bool Sweep::train(size_t rung, size_t trial) {
     record["failed"] = error.what();
     say_(fmt::format("   {}: {}", key, error.what()));
   }
-  std::error_code ignored;
-  fs::remove_all(fs::path(folder(rung, trial)) / "checkpoint", ignored);  // the largest files, of no more use
+  disk::remove_all(fs::path(folder(rung, trial)) / "checkpoint");  // the largest files, of no more use
   results()[key] = record;
   ledger_.save();
   return true;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/nearest_word.h"
 #include "base/sha256.h"
 #include "recipe/recipe.h"
@@ -16,17 +16,9 @@ namespace {
 constexpr size_t kMaxRecipeBytes = size_t{1} << 20;
 
 std::string read_recipe_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxRecipeBytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (!file.eof() && file.fail())) {
-    throw InputError(fmt::format("{}: cannot be read; expected a TOML recipe", path));
-  }
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxRecipeBytes) {
+  if (InputFile(path).size() > kMaxRecipeBytes)
     throw InputError(fmt::format("{}: longer than {} bytes; expected a TOML recipe", path, kMaxRecipeBytes));
-  }
-  return text;
+  return read_file(path, kMaxRecipeBytes);
 }
 
 struct Layer {

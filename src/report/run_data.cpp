@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <vector>
 
@@ -22,12 +21,11 @@ using nlohmann::ordered_json;
 constexpr size_t kMostPoints = 500;  // per curve: more cannot be seen and would make the page large
 
 // Whole lines that are JSON objects; the last line of a run that is being written may be cut.
-std::vector<ordered_json> read_lines(const fs::path& path) {
+std::vector<ordered_json> read_records(const fs::path& path) {
   std::vector<ordered_json> records;
   if (fs::exists(path) && !fs::is_regular_file(path)) throw InputError(path.string() + ": expected a file of records");
-  std::ifstream in(path);
-  std::string line;
-  while (std::getline(in, line)) {
+  if (!fs::exists(path)) return records;
+  for (const std::string& line : read_lines(path)) {
     ordered_json record = parse_json_or_discard<ordered_json>(line, path.string());
     if (record.is_object()) records.push_back(std::move(record));
   }
@@ -77,12 +75,12 @@ void read_curves(const fs::path& folder, int64_t batch_tokens, ordered_json& run
   ordered_json& summary = run["summary"];
   double waited = 0;
   std::map<double, double> rates;  // by step: of a run that goes on, either file may be a line ahead
-  for (const ordered_json& record : read_lines(folder / "timing.jsonl")) {
+  for (const ordered_json& record : read_records(folder / "timing.jsonl")) {
     rates[number(record, "step", -1)] = static_cast<double>(batch_tokens) * 1e3 / number(record, "step_ms");
     summary["train_seconds"] = number(record, "train_seconds");
     waited = number(record, "data_wait_seconds", 0);
   }
-  for (const ordered_json& record : read_lines(folder / "metrics.jsonl")) {
+  for (const ordered_json& record : read_records(folder / "metrics.jsonl")) {
     if (record.contains("val_loss")) {
       validation.push_back({{"step", number(record, "step")}, {"loss", number(record, "val_loss")}});
       summary["val_bpb"] = number(record, "val_bpb");

@@ -12,8 +12,9 @@ struct LivePages {
   std::function<std::string()> data;  // "/data.json"
 };
 
-// Answers GET requests one after another until `stop` says so (asked several times a second). Port 0: any free one; `ready` is
-// told which. InputError when the port cannot be had.
+// Answers GET requests of at most 64 clients at once until `stop` says so (asked several times a second). A client that takes
+// longer than 5 s, for whatever, is left. Requests under another name than this machine's own loopback are refused. Port 0: any
+// free one; `ready` is told which. InputError when the port cannot be had.
 void serve_report(uint16_t port, const LivePages& pages, const std::function<void(uint16_t)>& ready,
                   const std::function<bool()>& stop);
 

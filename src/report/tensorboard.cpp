@@ -3,9 +3,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -97,11 +97,8 @@ void EventFile::record(std::string_view event) {
 
 fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
   const fs::path metrics = run / "metrics.jsonl";
-  std::ifstream in(metrics);
-  if (!in || !fs::is_regular_file(metrics)) throw InputError(metrics.string() + ": cannot be read");
   EventFile events(0);
-  std::string line;
-  while (std::getline(in, line)) {
+  for (const std::string& line : read_lines(metrics)) {
     const json record = parse_json_or_discard(line, metrics.string());
     if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
     const auto step = record["step"].get<int64_t>();
@@ -111,7 +108,8 @@ fs::path write_tensorboard(const fs::path& run, const fs::path& folder) {
         events.scalar(key, step, static_cast<double>(step), record[key].get<float>());
     }
   }
-  fs::create_directories(folder);
+  if (const std::error_code error = disk::make_folders(folder))
+    throw InputError(folder.string() + ": cannot be created (" + error.message() + ")");
   fs::path path = folder / "events.out.tfevents.0.fairway";
   const WriterLock lock = WriterLock::of_file(path);
   write_file_atomic(path, events.bytes());

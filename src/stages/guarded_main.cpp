@@ -1,6 +1,7 @@
 #include "stages/guarded_main.h"
 
 #include <new>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -10,7 +11,8 @@ namespace fairway {
 namespace {
 
 // Before the processes have met, all fail alike and rank 0 speaks.
-int fail(const std::string& sentence, int status) {
+int fail(const std::string& words, int status) {
+  const std::string sentence = printable(words);
   if (Communicator* comm = world_if_made()) comm->end_all(sentence, status);
   const Launch launch = find_launch();
   if (launch.kind != Launch::Kind::mpi || launch.rank == 0) print_err(sentence + "\n");
@@ -29,6 +31,8 @@ int guarded_main(const std::string& program, const std::function<int()>& work) {
   } catch (const InputError& error) {
     return fail(program + ": " + error.what(), 2);
   } catch (const std::bad_alloc&) {
+    return fail(program + ": out of memory", 1);
+  } catch (const std::length_error&) {  // what a container says when asked for more than any memory has
     return fail(program + ": out of memory", 1);
   } catch (const std::exception& error) {
     return fail(program + ": " + error.what(), 1);

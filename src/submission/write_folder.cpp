@@ -1,8 +1,8 @@
 #include "submission/write_folder.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/writer_lock.h"
@@ -50,30 +50,34 @@ void write_files(const fs::path& folder, std::span<const RunFacts> runs, const A
   for (const RunFacts& run : runs) {
     write_file_atomic(folder / fmt::format("train_seed{}.log", run.seed()), run.log);
     write_file_atomic(folder / fmt::format("receipt_seed{}.json", run.seed()), run.receipt.dump(2) + "\n");
-    if (about.artifacts) fs::copy_file(run.folder / "model.fwy", folder / fmt::format("model_seed{}.fwy", run.seed()));
+    if (about.artifacts)
+      write_file_atomic(folder / fmt::format("model_seed{}.fwy", run.seed()), read_file(run.folder / "model.fwy"));
   }
 }
 
 }  // namespace
 
-ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, const About& about, const Sources& sources) {
+ordered_json write_folder(const fs::path& out, std::span<const RunFacts> runs, const About& about, const Sources& sources,
+                          const std::function<void(const fs::path&)>& check) {
   if (fs::exists(out)) throw InputError("--out " + out.string() + ": already exists; choose another folder or remove it");
   const ordered_json submission = submission_json(runs, about, sources);  // may refuse, so before anything is written
   fs::path whole = fs::absolute(out).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();  // "folder/"
-  std::error_code error;
-  fs::create_directories(whole.parent_path(), error);
-  if (error) throw InputError("--out " + out.string() + ": cannot be created (" + error.message() + ")");
+  const auto make_folder = [&](const fs::path& folder) {
+    if (const std::error_code error = disk::make_folders(folder))
+      throw InputError("--out " + out.string() + ": cannot be created (" + error.message() + ")");
+  };
+  make_folder(whole.parent_path());
   const WriterLock lock = WriterLock::of_file(whole);
-  const fs::path making = whole.parent_path() / fmt::format(".{}.{}", whole.filename().string(), getpid());
-  fs::remove_all(making, error);
-  fs::create_directory(making, error);
-  if (error) throw InputError("--out " + out.string() + ": cannot be created (" + error.message() + ")");
+  const fs::path making = whole.parent_path() / ("." + whole.filename().string() + ".making");  // a killed writer's is ours too
+  remove_file(making);
+  make_folder(making);
   try {
     write_files(making, runs, about, sources, submission);
-    fs::rename(making, whole);
+    if (check) check(making);
+    move_file(making, whole);
   } catch (...) {
-    fs::remove_all(making, error);
+    disk::remove_all(making);
     throw;
   }
   return submission;

@@ -2,6 +2,7 @@
 // recipe, the sources, how to build and run them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -22,9 +23,11 @@ struct Sources {
 };
 
 // The runs must keep the rules. Written beside `out` and renamed, so that a folder is there as a whole or not at all;
-// InputError when `out` exists. Returns submission.json's object.
+// InputError when `out` exists. `check` looks at the finished folder before it has its name, and throws where it should have
+// none. Returns submission.json's object.
 nlohmann::ordered_json write_folder(const std::filesystem::path& out, std::span<const RunFacts> runs, const About& about,
-                                    const Sources& sources);
+                                    const Sources& sources,
+                                    const std::function<void(const std::filesystem::path&)>& check = {});
 
 // Of the folder, for the README and for tests.
 nlohmann::ordered_json submission_json(std::span<const RunFacts> runs, const About& about, const Sources& sources);

@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/disk.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/identity.h"
 #include "base/output.h"
 #include "base/sha256.h"
@@ -15,6 +17,8 @@ namespace fairway {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::string kUnwritten = "unwritten ";  // and the file that did not take these lines
 
 std::vector<NamedTensor> state_tensors(Trainer& trainer) {
   std::vector<NamedTensor> out{{"params", trainer.params().flat_values()}, {"optimizer", trainer.optimizer().flat_state()}};
@@ -67,6 +71,8 @@ RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& ru
   };
   state.elapsed = seconds("elapsed_us");
   state.next_step = seconds("next_step_us");
+  for (const auto& [key, lines] : file.metadata())
+    if (key.starts_with(kUnwritten)) state.unwritten[key.substr(kUnwritten.size())] = lines;
   require_same_run(file, run);
   const std::vector<NamedTensor> wanted = state_tensors(trainer);
   for (const NamedTensor& want : wanted) {
@@ -84,8 +90,8 @@ RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& ru
 
 void promote_next(const fs::path& folder) {
   const fs::path latest = folder / "latest.safetensors";
-  if (fs::exists(latest)) fs::rename(latest, folder / "previous.safetensors");
-  fs::rename(folder / "next.safetensors", latest);
+  if (fs::exists(latest)) move_file(latest, folder / "previous.safetensors");
+  move_file(folder / "next.safetensors", latest);
 }
 
 }  // namespace
@@ -106,7 +112,8 @@ size_t checkpoint_bytes(Trainer& trainer) {
 }
 
 void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& state, const RunIdentity& run, bool keep_clock) {
-  fs::create_directories(folder);
+  if (const std::error_code error = disk::make_folders(folder))
+    throw WorkError(fmt::format("{}: cannot be created: {}", folder.string(), error.message()));
   std::vector<NamedTensor> tensors = state_tensors(trainer);
   auto* loader = const_cast<std::byte*>(state.loader.data());
   tensors.push_back({"loader", make_view(loader, {{static_cast<int64_t>(state.loader.size())}, DType::u8})});
@@ -122,6 +129,7 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
   };
   keep_seconds("elapsed_us", state.elapsed);
   keep_seconds("next_step_us", state.next_step);
+  for (const auto& [name, lines] : state.unwritten) metadata[kUnwritten + name] = lines;
   metadata["sha256"] = digest(tensors, metadata);
   save_safetensors(folder / "next.safetensors", tensors, metadata);
   promote_next(folder);
@@ -138,7 +146,7 @@ std::optional<RunState> load_checkpoint(const fs::path& folder, Trainer& trainer
       RunState state = load_file(path, trainer, run);
       if (!problems.empty()) print_err(fmt::format("{}; continuing from {}\n", problems, path.string()));
       // Set aside, so that the next save does not put a damaged file in the place of the good one.
-      for (const fs::path& file : damaged) fs::rename(file, file.string() + ".damaged");
+      for (const fs::path& file : damaged) move_file(file, file.string() + ".damaged");
       if (path.filename() == "next.safetensors") promote_next(folder);
       return state;
     } catch (const InputError& error) {

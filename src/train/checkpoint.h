@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/safetensors.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace fairway {
@@ -27,6 +28,7 @@ struct RunState {
   ModelStage stage;      // switches that were made
   int64_t snapshots = 0;
   std::vector<std::byte> loader;
+  UnwrittenRecords unwritten;  // of steps up to `step`; empty but on a disk in trouble
 };
 
 // `keep_clock`: only runs driven by the clock store their seconds, so that step-driven runs write the same bytes every time.

@@ -111,7 +111,8 @@ void Loop::begin(ThreadPool& pool) {
       progress_.step = saved_step_ = state->step;
       stage_ = state->stage;
       loader_.restore(state->loader);
-      recorded = folder_.cut_back(state->step);
+      recorded = folder_.cut_back(state->step, state->unwritten);
+      if (!state->unwritten.empty()) saved_step_ = -1;  // once they are in their files, no checkpoint needs them
       progress_.elapsed = state->elapsed > 0 ? state->elapsed : recorded;
       progress_.next_step = state->next_step;
       progress_.elapsed = saved_elapsed_ = agree(comm_, {.elapsed = progress_.elapsed}).elapsed;
@@ -191,6 +192,7 @@ TrainSummary Loop::steps_to_the_end() {
   trainer_.fetch_state();
   if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
   if (options_.validate) validate_now(true);
+  folder_.sync();  // what follows a run may count on its records
   require_recorded();
   return summary();
 }
@@ -338,12 +340,14 @@ void Loop::checkpoint() {
   require_finite(trainer_.params().flat_values(), progress_.step);
   if (options_.before_checkpoint) options_.before_checkpoint(progress_.step);
   trainer_.optimizer().gather_state();
+  folder_.sync();
   const RunState state{.step = progress_.step,
                        .elapsed = progress_.elapsed,
                        .next_step = progress_.next_step,
                        .stage = stage_,
                        .snapshots = trainer_.averager().snapshots(),
-                       .loader = loader_.save()};
+                       .loader = loader_.save(),
+                       .unwritten = folder_.unwritten()};
   if (comm_.root()) save_checkpoint(folder_.checkpoints(), trainer_, state, run_, !by_steps());
   saved_step_ = progress_.step;
   saved_elapsed_ = progress_.elapsed;

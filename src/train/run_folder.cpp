@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/disk.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 
 namespace fairway {
@@ -17,31 +17,39 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keeps the lines of whole records up to `step`; returns the last of them. A line cut by a kill is dropped, and so is the
-// validation after `step`: it is made after that step's checkpoint, so the resumed run makes it again.
-json cut_lines(const fs::path& path, int64_t step) {
-  if (!fs::is_regular_file(path)) return nullptr;
-  std::ifstream in(path);
-  std::string kept, line;
-  json last;
-  while (std::getline(in, line)) {
-    const json record = parse_json_or_discard(line, path.string());
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kTiming = "timing.jsonl";
+constexpr const char* kLog = "train.log";
+
+// Whole lines: what follows the last line's end was cut by a kill or a full disk.
+std::vector<std::string> whole_lines(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return {};
+  const std::string text = read_file(path);
+  std::vector<std::string> lines;
+  for (size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text.substr(at, end - at));
+  return lines;
+}
+
+// The lines of whole records up to `step`. The validation after `step` is left out: it is made after that step's checkpoint, so
+// the resumed run makes it again.
+std::vector<json> records_up_to(const fs::path& path, int64_t step, std::string& kept) {
+  std::vector<json> records;
+  for (const std::string& line : whole_lines(path)) {
+    json record = parse_json_or_discard(line, path.string());
     if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) break;
     const auto at = record["step"].get<int64_t>();
     if (at > step || (at == step && record.contains("val_loss"))) break;
     kept += line + "\n";
-    last = record;
+    records.push_back(std::move(record));
   }
-  if (in.is_open()) write_file_atomic(path, kept);
-  return last;
+  return records;
 }
 
 // The log's lines up to `step`, by the same rule. What follows the last step (the averages, their score) is told again.
-void cut_log(const fs::path& path, int64_t step) {
-  if (!fs::is_regular_file(path)) return;
-  std::ifstream in(path);
-  std::string kept, line;
-  while (std::getline(in, line)) {
+std::string log_up_to(const fs::path& path, int64_t step) {
+  std::string kept;
+  for (const std::string& line : whole_lines(path)) {
     if (line.starts_with("stopping_early:") || line.starts_with("DIAGNOSTIC") || line.find(":applying ") != std::string::npos)
       break;
     const size_t at = line.find("step:");
@@ -51,7 +59,22 @@ void cut_log(const fs::path& path, int64_t step) {
     if (told > step || (told == step && after)) break;
     kept += line + "\n";
   }
-  if (in.is_open()) write_file_atomic(path, kept);
+  return kept;
+}
+
+// The checkpoint after `step` was made of steps 1 to `step`, and each of them was recorded first.
+void require_every_step(const fs::path& path, const std::string& text, int64_t step) {
+  int64_t recorded = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const json record = parse_json_or_discard(line, path.string());
+    if (record.contains("loss") && record.value("step", int64_t{0}) == recorded + 1) ++recorded;
+  }
+  if (recorded < step)
+    throw InputError(
+        fmt::format("{}: its records end after step {}, but the checkpoint was made after step {}; the steps "
+                    "between are lost, so train anew in another folder",
+                    path.string(), recorded, step));
 }
 
 // What a run's length is, in the unit that ends it.
@@ -83,11 +106,6 @@ std::string require_same_recipe(const fs::path& path, const Recipe& recipe) {
       path.string(), table, was, now));
 }
 
-void open_append(std::ofstream& out, const fs::path& path) {
-  out.open(path, std::ios::app);
-  if (!out) throw WorkError(path.string() + ": cannot be written (" + std::strerror(errno) + ")");
-}
-
 // The mark of a command that got as far as to make its folder. A recipe that lies somewhere alone is somebody's own file.
 bool left_behind(const fs::path& folder) { return fs::exists(folder / "shared_documents.json"); }
 
@@ -102,9 +120,8 @@ bool holds_run(const fs::path& folder) {
 }
 
 RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : path_(path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw InputError("--out " + path.string() + ": cannot be created (" + error.message() + ")");
+  if (const std::error_code error = disk::make_folders(path))
+    throw InputError("--out " + path.string() + ": cannot be created (" + error.message() + ")");
   if (!fs::is_directory(path)) throw InputError("--out " + path.string() + ": is not a folder");
   lock_.emplace(WriterLock::of_folder(path));
   const fs::path recipe_file = path / "recipe.toml";
@@ -113,8 +130,7 @@ RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : 
     throw InputError("--out " + path.string() + ": already holds a run; add --resume to continue it, or choose another folder");
   const bool same = fs::exists(recipe_file) && read_file(recipe_file) == to_toml(recipe);
   if (!taken && left_behind(path) && !(resume && same)) {
-    for (const char* name : {"recipe.toml", "metrics.jsonl", "timing.jsonl", "train.log", "checkpoint"})
-      fs::remove_all(path / name);
+    for (const char* name : {"recipe.toml", kMetrics, kTiming, kLog, "checkpoint"}) remove_file(path / name);
   }
   if (fs::exists(recipe_file)) extension_ = require_same_recipe(recipe_file, recipe);
   if (!extension_.empty())
@@ -123,8 +139,12 @@ RunFolder::RunFolder(const fs::path& path, const Recipe& recipe, bool resume) : 
     write_file_atomic(recipe_file, to_toml(recipe));
 }
 
-void RunFolder::require_space(size_t bytes_needed) const {
+void RunFolder::require_space(size_t whole) const {
   std::error_code error;
+  uintmax_t there = 0;  // files of a resumed run, which the new ones replace
+  for (const char* name : {"averaged.safetensors", "checkpoint/latest.safetensors", "checkpoint/previous.safetensors"})
+    if (const uintmax_t bytes = fs::file_size(path_ / name, error); !error) there += bytes;
+  const uintmax_t bytes_needed = whole - std::min<uintmax_t>(whole, there);
   const fs::space_info space = fs::space(path_, error);
   if (!error && space.available < bytes_needed) {
     throw InputError(fmt::format(
@@ -134,11 +154,24 @@ void RunFolder::require_space(size_t bytes_needed) const {
   }
 }
 
-double RunFolder::cut_back(int64_t step) {
+double RunFolder::cut_back(int64_t step, const UnwrittenRecords& unwritten) {
   if (!writes()) return 0;
-  cut_lines(path_ / "metrics.jsonl", step);
-  cut_log(path_ / "train.log", step);
-  const json last = cut_lines(path_ / "timing.jsonl", step);
+  const auto rest = [&](const char* name) {
+    const auto found = unwritten.find(name);
+    return found == unwritten.end() ? std::string() : found->second;
+  };
+  const auto replace = [&](const char* name, const std::string& text) {
+    if (fs::is_regular_file(path_ / name) || !text.empty()) write_file_atomic(path_ / name, text);
+  };
+  std::string metrics, timing;
+  records_up_to(path_ / kMetrics, step, metrics);
+  metrics += rest(kMetrics);
+  require_every_step(path_ / kMetrics, metrics, step);
+  const std::vector<json> times = records_up_to(path_ / kTiming, step, timing);
+  replace(kMetrics, metrics);
+  replace(kTiming, timing + rest(kTiming));
+  replace(kLog, log_up_to(path_ / kLog, step) + rest(kLog));
+  const json last = times.empty() ? json() : times.back();
   const bool known = last.is_object() && last.contains("train_seconds") && last["train_seconds"].is_number();
   return known ? last["train_seconds"].get<double>() : 0;
 }
@@ -146,33 +179,48 @@ double RunFolder::cut_back(int64_t step) {
 void RunFolder::open_records() {
   if (!writes()) return;
   if (!recipe_.empty()) write_file_atomic(path_ / "recipe.toml", recipe_);
-  open_append(metrics_, path_ / "metrics.jsonl");
-  open_append(timing_, path_ / "timing.jsonl");
-  open_append(log_, path_ / "train.log");
+  for (const char* name : {kMetrics, kTiming, kLog}) records_.emplace(name, path_ / name);
 }
 
-void RunFolder::put(std::ofstream& out, const char* name, const std::string& line) {
+void RunFolder::note_trouble(const std::exception& error) {
+  if (trouble_.empty()) trouble_ = error.what();
+}
+
+void RunFolder::put(const char* name, const std::string& line) {
   if (!writes()) return;
-  errno = 0;
-  out << line << std::flush;
-  if (!out && trouble_.empty())
-    trouble_ = fmt::format("{}: cannot be written ({})", (path_ / name).string(), std::strerror(errno));
+  if (unwritten_.contains(name)) {  // behind what is missing
+    unwritten_[name] += line;
+    return;
+  }
+  try {
+    records_.at(name).write(line);
+  } catch (const WorkError& error) {
+    note_trouble(error);
+    unwritten_[name] = line;
+  }
+}
+
+void RunFolder::sync() {
+  try {
+    for (auto& [name, file] : records_) file.sync();
+  } catch (const WorkError& error) {
+    note_trouble(error);
+  }
 }
 
 void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
-  put(metrics_, "metrics.jsonl",
+  put(kMetrics,
       fmt::format(
           "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
           r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant));
-  put(timing_, "timing.jsonl",
-      fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step, elapsed,
-                  step_seconds * 1e3, waited));
+  put(kTiming, fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step,
+                           elapsed, step_seconds * 1e3, waited));
 }
 
 void RunFolder::record_validation(int64_t step, double loss, double bpb) {
-  put(metrics_, "metrics.jsonl", fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb));
+  put(kMetrics, fmt::format("{{\"step\":{},\"val_loss\":{},\"val_bpb\":{}}}\n", step, loss, bpb));
 }
 
-void RunFolder::log(const std::string& line) { put(log_, "train.log", line + "\n"); }
+void RunFolder::log(const std::string& line) { put(kLog, line + "\n"); }
 
 }  // namespace fairway

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 
+#include "base/file.h"
 #include "base/writer_lock.h"
 #include "recipe/recipe.h"
 
@@ -17,6 +18,9 @@ struct StepRecord {
   double loss = 0, gradient_norm = 0, learning_rate_scale = 0, momentum = 0;
   bool looped = false, fake_quant = false;
 };
+
+// Lines that a file did not take, by its name.
+using UnwrittenRecords = std::map<std::string, std::string>;
 
 // Whether the folder holds weights or the records of a step. What a command left behind that ended before its first step is
 // no run: the next one may have the folder.
@@ -31,27 +35,33 @@ class RunFolder {
   RunFolder() = default;
   RunFolder(const RunFolder&) = delete;
 
-  void require_space(size_t bytes_needed) const;
-  double cut_back(int64_t step);  // drops records after `step`; returns the seconds of training recorded up to it
+  void require_space(size_t whole) const;  // for checkpoints and weights, of which some may be there already
+  // Drops records after `step`, and adds those that only the checkpoint has. Returns the seconds of training recorded up to
+  // `step`. InputError where steps before it have no record.
+  double cut_back(int64_t step, const UnwrittenRecords& unwritten = {});
   const std::string& extension() const { return extension_; }  // a sentence, where the run is to become longer; else empty
   void open_records();                                         // after cut_back
   void record(const StepRecord& record, double elapsed, double step_seconds, double waited);
   void record_validation(int64_t step, double loss, double bpb);
   void log(const std::string& line);  // train.log
+  void sync();                        // before a checkpoint: it must not know of steps that a power cut takes from the records
   // Empty while all of that is in the files; else which of them cannot be written, and why. To lose it silently is wrong, and
   // so is to end without a checkpoint: the loop asks after every step.
   const std::string& trouble() const { return trouble_; }
+  const UnwrittenRecords& unwritten() const { return unwritten_; }  // for the checkpoint
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
  private:
   bool writes() const { return lock_.has_value(); }
-  void put(std::ofstream& out, const char* name, const std::string& line);
+  void put(const char* name, const std::string& line);
+  void note_trouble(const std::exception& error);
 
   std::filesystem::path path_;
   std::optional<WriterLock> lock_;
-  std::ofstream metrics_, timing_, log_;
+  std::map<std::string, AppendFile> records_;
+  UnwrittenRecords unwritten_;
   std::string trouble_, extension_;
   std::string recipe_;  // to be written with the records
 };

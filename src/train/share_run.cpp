@@ -8,7 +8,7 @@ namespace {
 
 struct Header {
   int64_t found = 0, step = 0, snapshots = 0, loader_bytes = 0;
-  int64_t looped = 0, fake_quant = 0;
+  int64_t looped = 0, fake_quant = 0, unwritten = 0;
   double elapsed = 0, next_step = 0;
 };
 
@@ -32,6 +32,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
               static_cast<int64_t>(state->loader.size()),
               state->stage.looped,
               state->stage.fake_quant,
+              static_cast<int64_t>(state->unwritten.size()),
               state->elapsed,
               state->next_step};
   comm.broadcast(bytes_of(&header, 1));
@@ -43,6 +44,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
                      .stage = {header.looped != 0, header.fake_quant != 0},
                      .snapshots = header.snapshots};
     state->loader.resize(static_cast<size_t>(header.loader_bytes));
+    if (header.unwritten > 0) state->unwritten[""];  // the lines are rank 0's; that there are some is everybody's
   }
   comm.broadcast(bytes_of(state->loader.data(), state->loader.size()));
   comm.broadcast(trainer.params().flat_values());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "app/world.h"
 
 namespace {
@@ -96,6 +98,53 @@ TEST_F(LostOutput, OfTheLogIsAnErrorBeforeAnyStep) {
   const Outcome outcome = run_program(train_smoke(data_, run_, {"--steps", "4"}));
   EXPECT_EQ(outcome.status, 1) << outcome.text();
   EXPECT_THAT(outcome.err, HasSubstr("train.log: cannot be written (No space left on device)"));
+}
+
+// A run whose terminal goes away saves as one that is asked to stop; under nohup it goes on.
+TEST_F(LostOutput, OfTheTerminalEndsTrainingSaved) {
+  Child child(train_smoke(data_, run_, {"--steps", "100000"}));
+  while (child.running() && json_lines(run_ + "/metrics.jsonl").size() < 2) ::usleep(10'000);
+  child.send(SIGHUP);
+  const Outcome outcome = child.wait();
+  EXPECT_EQ(outcome.status, 130) << outcome.text();
+  EXPECT_THAT(outcome.err, HasSubstr("interrupted: saved after step"));
+  EXPECT_TRUE(fs::exists(run_ + "/checkpoint/latest.safetensors"));
+  const std::string other = scratch_ / "nohup";
+  const Args ignoring{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
+  Child kept(train_smoke(data_, other, {"--steps", "40"}), ignoring);
+  while (kept.running() && !fs::exists(other + "/metrics.jsonl")) ::usleep(10'000);
+  kept.send(SIGHUP);
+  EXPECT_EQ(kept.wait().status, 0);
+}
+
+// Nobody would notice that part of the evidence is gone.
+TEST_F(LostOutput, OfRecordsBeforeTheCheckpointIsToldAtResume) {
+  ASSERT_EQ(run_program(train_smoke(data_, run_, {"--steps", "4"})).status, 0);
+  const std::string metrics = run_ + "/metrics.jsonl", good = contents(metrics);
+  const size_t second = good.find('\n') + 1;
+  for (const std::string& left : {good.substr(0, second), good.substr(second), std::string()}) {
+    put_file(metrics, left);
+    const Outcome outcome = run_program(train_smoke(data_, run_, {"--steps", "6", "--resume"}));
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, HasSubstr("metrics.jsonl: its records end after step"));
+    EXPECT_THAT(outcome.err, HasSubstr("the checkpoint was made after step 4"));
+    EXPECT_EQ(contents(metrics), left) << "what is left was changed";
+  }
+  put_file(metrics, good);
+  EXPECT_EQ(run_program(train_smoke(data_, run_, {"--steps", "6", "--resume"})).status, 0);
+}
+
+// The limit lets the first records through and no more: what they lack is in the checkpoint until they can be written.
+TEST_F(LostOutput, OfALineAloneIsMadeUpForAtResume) {
+  const Args steps{"--steps", "6"}, resumed{"--steps", "6", "--resume"};
+  const std::string whole = scratch_ / "whole";
+  ASSERT_EQ(run_program(train_smoke(data_, whole, steps)).status, 0);
+  fs::create_directories(run_);
+  fs::create_symlink("/dev/full", run_ + "/metrics.jsonl");
+  EXPECT_EQ(run_program(train_smoke(data_, run_, steps)).status, 1);
+  fs::remove(run_ + "/metrics.jsonl");
+  EXPECT_EQ(run_program(train_smoke(data_, run_, resumed)).status, 0);
+  expect_same(bytes_of_run(run_), bytes_of_run(whole), "resumed");
 }
 
 // Records go nowhere, and under a limit of 16 KiB no checkpoint fits.

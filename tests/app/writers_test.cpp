@@ -116,6 +116,26 @@ TEST_F(Writers, AManifestsShardsStayInItsFolder) {
   }
 }
 
+// Shards of a text that is half read look whole one by one.
+TEST_F(Writers, AFolderInTheMakingIsReadByNobody) {
+  const std::string shards = scratch_ / "shards", words = data_ + "/words.txt", model = data_ + "/tokenizer.model";
+  const Args tokenize{"data",     "tokenize", words,   "--val", held_out_of(words), "--tokenizer", model,
+                      "--shards", "2",        "--out", shards};
+  ASSERT_EQ(run_program(tokenize).status, 0);
+  for (const char* kind : {"train", "val"}) {
+    put_file(shards + "/.tokenize_" + kind + ".tokens", "");
+    for (const Args& args : {Args{"data", "inspect", shards}, Args{"data", "overlap", shards, shards},
+                             train_smoke(shards, scratch_ / "other"), Args{"score", run_, "--data", shards, "--mode", "plain"},
+                             Args{"run", "smoke", "--data", shards, "--out", scratch_ / "whole"}}) {
+      const Outcome outcome = run_program(args);
+      EXPECT_EQ(outcome.status, 2) << args[0] << outcome.text();
+      EXPECT_THAT(outcome.err, HasSubstr(shards + ": its shards are unfinished")) << args[0];
+    }
+    EXPECT_EQ(run_program(tokenize).status, 0) << "the next one finishes them";
+    EXPECT_EQ(run_program({"data", "inspect", shards}).status, 0);
+  }
+}
+
 TEST_F(Writers, WorkInProgressIsNotWrittenThroughALink) {
   const std::string shards = scratch_ / "shards", victim = scratch_ / "victim";
   fs::create_directories(shards);

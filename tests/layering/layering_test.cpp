@@ -92,6 +92,24 @@ const std::vector<CallRule> kCalls{
     {"std::cout", "print_out() of base/output.h", {"base/output.cpp"}},
     {".partial\"", "AtomicFile of base/file.h", {"base/file.cpp"}},
     {"flock(", "WriterLock of base/writer_lock.h", {"base/"}},
+    {"ofstream", "AppendFile or AtomicFile of base/file.h", {"bundle/"}},
+    {"ifstream",
+     "read_file() or read_lines() of base/file.h",
+     {"bundle/", "app/doctor.cpp", "app/plan_run.cpp", "base/thread_pool.cpp", "bench/"}},
+    {"create_director", "make_folders() of base/disk.h", {"base/disk.cpp"}},
+    {"copy_file(", "write_file_atomic() of base/file.h", {}},
+    {"fs::rename(", "move_file() of base/file.h", {}},
+    {"fs::remove", "remove_file() of base/file.h", {"interchange/lrzip.cpp"}},  // a folder for another program
+    {"filesystem::rename(", "move_file() of base/file.h", {}},
+    {"filesystem::remove", "remove_file() of base/file.h", {"base/disk.cpp"}},
+    {" ::open(", "disk::open() of base/disk.h", {"base/disk.cpp"}},
+    {"(::open(", "disk::open() of base/disk.h", {"base/output.cpp"}},  // the null device
+    {"::pread(", "disk::read_at() of base/disk.h", {"base/disk.cpp"}},
+    {"::pwrite(", "disk::write_at() of base/disk.h", {"base/disk.cpp"}},
+    {"fsync(", "disk::sync() of base/disk.h", {"base/disk.cpp"}},
+    {"fdatasync(", "disk::sync() of base/disk.h", {}},
+    {"ftruncate(", "disk::truncate() of base/disk.h", {"base/disk.cpp"}},
+    {"::unlink(", "disk::remove() of base/disk.h", {"base/fault.cpp"}},
     {"steady_clock", "seconds_now() or Stopwatch of base/clock.h", {"base/clock.h"}},
     // Parameters are told apart by their rows, not by their names.
     {"\"embed.", "ParamId of model/shape/parameter_row.h", {"model/shape/parameter_row."}},
@@ -209,6 +227,9 @@ TEST(Layering, TheCheckSeesForbiddenIncludes) {
   EXPECT_EQ(violations("report/x.cpp", "auto v = json::parse(text);\n").size(), 1U);
   EXPECT_EQ(violations("base/json.cpp", "auto v = json::parse(text);\n").size(), 0U);
   EXPECT_EQ(violations("train/x.cpp", "fmt::print(stderr, \"step\");\n").size(), 1U);
+  EXPECT_EQ(violations("train/x.cpp", "std::ofstream out(path);\n").size(), 1U);
+  EXPECT_EQ(violations("data/x.cpp", "fd_ = ::open(path.c_str(), O_RDONLY);\n").size(), 1U);
+  EXPECT_EQ(violations("base/disk.cpp", "return ::open(path.c_str(), flags, mode);\n").size(), 0U);
   EXPECT_EQ(violations("quant/x.cpp", "if (name == \"bank.up\") {}\n").size(), 1U);
   EXPECT_EQ(violations("model/shape/parameter_row.cpp", ".name = \"bank.up\",\n").size(), 0U);
   EXPECT_EQ(violations("elsewhere/x.cpp", "\n").size(), 1U);

@@ -1,0 +1,71 @@
+// File operations that go wrong one by one, in every command that leaves something.
+#include "faults/trial.h"
+
+namespace {
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override { make_data(data_); }
+  std::string at(const std::string& name) const { return scratch_ / name; }
+  Args train(const std::string& out, const Args& more = {}) const {
+    Args all{"--steps", "6", "--set", "train.checkpoint_every=2", "--quiet"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train_smoke(data_, out, all);
+  }
+  void make_run() const { ASSERT_EQ(run_program(train(at("run"))).status, 0); }
+  void make_artifact() const {
+    make_run();
+    ASSERT_EQ(run_program({"pack", at("run"), "--data", data_, "--as-published", "--quiet"}).status, 0);
+  }
+
+  ScratchFolder scratch_;
+  std::string data_ = scratch_ / "data", out_ = scratch_ / "out";
+};
+
+TEST_F(Faults, OfTokenize) {
+  const std::string words = data_ + "/words.txt";
+  expect_faults_survived({.args = {"data", "tokenize", words, "--val", held_out_of(words), "--tokenizer",
+                                   data_ + "/tokenizer.model", "--shuffle", "1", "--shards", "3", "--out", out_},
+                          .place = out_,
+                          .ci = 6});
+}
+
+TEST_F(Faults, OfTrain) {
+  expect_faults_survived({.args = train(out_), .again = train(out_, {"--resume"}), .place = out_, .ci = 6});
+}
+
+TEST_F(Faults, OfPack) {
+  make_run();
+  expect_faults_survived(
+      {.args = {"pack", at("run"), "--data", data_, "--as-published", "--quiet", "--out", out_ + "/model.fwy"},
+       .place = out_,
+       .makes_folder = true,
+       .ci = 3});
+}
+
+TEST_F(Faults, OfScore) {
+  make_artifact();
+  expect_faults_survived(
+      {.args = {"score", at("run") + "/model.fwy", "--data", data_, "--quiet", "--out", out_}, .place = out_, .ci = 5});
+}
+
+TEST_F(Faults, OfRun) {
+  Args args{
+      "run",    "smoke", "--data", data_, "--out", out_, "--steps", "4", "--set", "train.checkpoint_every=2", "--as-published",
+      "--quiet"};
+  Args again = args;
+  again.emplace_back("--resume");
+  expect_faults_survived({.args = args, .again = again, .place = out_, .ci = 2});
+}
+
+TEST_F(Faults, OfSubmission) {
+  const Outcome made = run_program(
+      {"run", "smoke", "--data", data_, "--out", at("seeds"), "--steps", "4", "--seeds", "1,2,3", "--as-published", "--quiet"});
+  ASSERT_EQ(made.status, 0) << made.text();
+  expect_faults_survived(
+      {.args = {"submission", at("seeds"), "--name", "Tiny", "--author", "A", "--github-id", "a", "--artifacts", "--out", out_},
+       .place = out_,
+       .ci = 6});
+}
+
+}  // namespace
