@@ -37,6 +37,12 @@ ordered_json ledger_json(const Ledger& ledger) {
   return out;
 }
 
+ordered_json stages_json(const Packed& packed) {
+  ordered_json out = ordered_json::object();
+  for (const auto& [stage, seconds] : packed.stages) out[stage] = seconds;
+  return out;
+}
+
 ordered_json result_json(const PackRequest& request, const Packed& packed) {
   const Fitted& fitted = packed.fitted;
   return {{"path", packed.path},
@@ -54,6 +60,7 @@ ordered_json result_json(const PackRequest& request, const Packed& packed) {
           {"damage_estimate", fitted.damage},
           {"divergence", fitted.divergence > 0 ? ordered_json(fitted.divergence) : ordered_json()},
           {"seconds", {{"calibrate", packed.calibration_seconds}, {"quantize and pack", packed.fit_seconds}}},
+          {"stages", stages_json(packed)},
           {"tensors", tensors_json(fitted.report)},
           {"ledger", ledger_json(fitted.ledger)},
           {"calibration", name_of(packed.calibration)}};
@@ -74,8 +81,10 @@ std::string result_text(const Packed& packed) {
   const uint64_t both = fitted.bytes.size() + counted_code();
   text += fmt::format("code: {} bytes compressed; together {}, {} the challenge's {}\n", counted_code(), both,
                       both <= kChallengeBytes ? "within" : "OVER", kChallengeBytes);
-  return text + fmt::format("{:.1f} s of calibration, {:.1f} s of quantizing and packing\n", packed.calibration_seconds,
-                            packed.fit_seconds);
+  text += fmt::format("{:.1f} s of calibration, {:.1f} s of quantizing and packing:", packed.calibration_seconds,
+                      packed.fit_seconds);
+  for (const auto& [stage, seconds] : packed.stages) text += fmt::format("\n  {:<24} {:8.2f} s", stage, seconds);
+  return text + "\n";
 }
 
 int run_pack(CommonFlags common, PackRequest request) {

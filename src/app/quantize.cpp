@@ -62,7 +62,8 @@ int run_quantize(CommonFlags common, QuantizeRequest request) {
   const WeightSource source = open_quantizing(request);
   Machine machine(common);
   ProgressLine line(common.quiet);
-  const QuantizingInput input = prepare_quantizing(source, request, machine, comm, common.quiet);
+  const QuantizingInput input =
+      prepare_quantizing(source, request, SelfCalibration::as_published(), machine, comm, common.quiet);
   QuantReport report;
   const QuantizedModel model =
       quantize_model(*source.weights.params, source.recipe, input.found(), *machine.executor, report, comm);

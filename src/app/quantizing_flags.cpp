@@ -17,8 +17,7 @@ void add_quantizing_flags(CLI::App& command, const std::shared_ptr<QuantizeReque
           "self, train or online (default: the recipe's)")
       ->check(CLI::IsMember({"self", "train", "online"}));
   command.add_option("--data", request->data, "folder of shards for --calibration train (default: where the run had them)");
-  command.add_option("--tokens", request->tokens, "tokens for --calibration self")
-      ->capture_default_str()
+  command.add_option("--tokens", request->tokens, "tokens for --calibration self (default: 65536; 131072 as published)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command.add_option("--set", request->overrides, "key=value, replaces a key of the recipe")->take_all();
 }

@@ -34,6 +34,7 @@ Written write_text(const TextModel& model, const WriterFlags& flags, const std::
     return !out.interrupted;
   });
   if (!out.interrupted) say(stream.finish());
+  if (first == 0) first = seconds_now();  // a text that ended before it began
   const double took = seconds_now() - first;
   out.first_token = first - kProgramBegan;
   out.rate = out.tokens.size() > 1 ? static_cast<double>(out.tokens.size() - 1) / std::max(took, 1e-9) : 0;

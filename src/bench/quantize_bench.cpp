@@ -78,7 +78,7 @@ class QuantizeTable {
     if (!from) return nullptr;
     auto found = hessians_.find(*from);
     if (found == hessians_.end()) {
-      const CalibrationRequest request{trained_, *from, options_.train_data, options_.calibration_tokens};
+      const CalibrationRequest request{trained_, *from, options_.train_data, own_text()};
       found = hessians_.emplace(*from, make_hessians(request, machine_, single_process(), quiet_)).first;
     }
     return &found->second;
@@ -91,13 +91,18 @@ class QuantizeTable {
   TensorMoments moments(Calibration from) {
     auto found = moments_.find(from);
     if (found == moments_.end()) {
-      const CalibrationRequest request{trained_, from, options_.train_data, options_.calibration_tokens};
+      const CalibrationRequest request{trained_, from, options_.train_data, own_text()};
       found = moments_.emplace(from, make_moments(request, machine_, single_process(), quiet_)).first;
     }
     return found->second;
   }
+  SelfCalibration own_text() const {  // one text for all settings: the published one
+    SelfCalibration own = SelfCalibration::as_published();
+    own.tokens = options_.calibration_tokens;
+    return own;
+  }
   CalibrationRequest request(const Setting& row) const {
-    return {trained_, row.calibration.value_or(Calibration::self), options_.train_data, options_.calibration_tokens};
+    return {trained_, row.calibration.value_or(Calibration::self), options_.train_data, own_text()};
   }
   void measure_row(const Setting& row) {
     Recipe recipe = scoring_.source.recipe;

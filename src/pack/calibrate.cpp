@@ -12,8 +12,9 @@
 namespace fairway {
 namespace {
 
-constexpr size_t kMostCacheBytes = size_t{1} << 30, kMostOnDevice = size_t{8} << 30;
-constexpr int64_t kMostRows = 64;      // made at once: enough for the matrix products, little for the caches
+constexpr size_t kMostCacheBytes = size_t{3} << 29, kMostOnDevice = size_t{8} << 30;
+// Rows made at once. A step reads all weights; a device takes as long for many rows as for few.
+constexpr int64_t kMostRows = 128, kMostRowsOnDevice = 256;
 constexpr int64_t kPassTokens = 4096;  // of one forward pass
 
 // The largest divisor of n that is at most `most` (and at least 1).
@@ -29,7 +30,7 @@ std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibrat
   const bool device = model.executor.on_device();
   const auto fitting = static_cast<int64_t>((device ? kMostOnDevice : kMostCacheBytes) /
                                             Decoder::cache_bytes(model.recipe, length, model.stage));
-  const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
+  const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, device ? kMostRowsOnDevice : kMostRows));
   Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor,
                   device ? std::optional(Drawing{options.temperature}) : std::nullopt);
   std::vector<int32_t> text(static_cast<size_t>(rows * length));
@@ -68,10 +69,11 @@ std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfC
   return text;
 }
 
-HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems) {
-  const int64_t length = std::clamp<int64_t>(model.recipe.data.seq_len, 2, kLongestRow), seen = length - 1;
+HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems,
+                            OwnText* kept) {
+  const int64_t length = std::clamp<int64_t>(model.recipe.data.seq_len, 2, options.longest_row), seen = length - 1;
   const int64_t rows = std::max<int64_t>(1, options.tokens / length);
-  const std::vector<int32_t> text = calibration_text(model, options, rows, length);
+  std::vector<int32_t> text = calibration_text(model, options, rows, length);
   const int64_t together = divisor_up_to(rows, std::max<int64_t>(1, kPassTokens / seen)), batches = rows / together;
   SharedHessians shared(model.site, model.comm, batches);
   ObservedForward forward(model.recipe, model.weights, {.tokens = together * seen, .row_length = seen}, model.stage,
@@ -87,6 +89,7 @@ HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration
     if (shared.ends_group(batch)) forward.give(hessians);
     if (model.progress) model.progress("Hessians", (batch + 1) * together, rows);
   }
+  if (kept != nullptr) *kept = {std::move(text), length};
   return shared.finish(problems);
 }
 

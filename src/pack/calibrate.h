@@ -26,20 +26,31 @@ struct CalibrationModel {
   Communicator& comm = single_process();
 };
 
+// Half the text that published systems take, in shorter rows: as good on the demo (docs/packing.md), and made in a third of the
+// time, since a token reads the keys and values of all before it.
 struct SelfCalibration {
-  int64_t tokens = 64 * 2048;  // in all; rows as long as in training, and at most kLongestRow
+  int64_t tokens = 65536;     // in all
+  int64_t longest_row = 512;  // rows are as long as in training, and at most so long
   double temperature = 0.8;
   uint64_t seed = 0;
   bool begin_with_bos = false;  // else the first token is uniform over the vocabulary
+
+  static SelfCalibration as_published() { return {.tokens = 64 * 2048, .longest_row = 2048}; }
 };
-inline constexpr int64_t kLongestRow = 2048;
+
+struct OwnText {
+  std::vector<int32_t> tokens;  // (rows, length)
+  int64_t length = 0;
+};
 
 // `rows` rows of text by the model, `length` tokens each.
 std::vector<int32_t> calibration_text(const CalibrationModel& model, const SelfCalibration& options, int64_t rows,
                                       int64_t length);
 
-// Rows of text by the model, then one pass over all but the last token of each. Finished; `problems` gets finish()'s sentences.
-HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems);
+// Rows of text by the model, then one pass over all but the last token of each. Finished; `problems` gets finish()'s sentences,
+// `kept` the text.
+HessianStore calibrate_self(const CalibrationModel& model, const SelfCalibration& options, std::vector<std::string>& problems,
+                            OwnText* kept = nullptr);
 
 // `batches` micro-batches of the loader; of a rank's share only the first `most`, for whoever wants to know what all will take.
 HessianStore calibrate_train(const CalibrationModel& model, data::Loader& loader, int64_t batches,

@@ -18,8 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kOnlineStream = 0x5eed0000;  // away from the training run's own order of data
 
-CalibrationProgress shown_on(ProgressLine& line) {
-  return [&line, begun = seconds_now(), last = std::string()](const char* what, int64_t done, int64_t total) mutable {
+CalibrationProgress shown_on(ProgressLine& line, LapClock& laps) {
+  return [&line, &laps, begun = seconds_now(), last = std::string()](const char* what, int64_t done, int64_t total) mutable {
+    laps.lap(what);
     if (last != what) last = what, begun = seconds_now();
     if (!line.due() || seconds_now() - begun < 0.5) return;
     const double left = (seconds_now() - begun) * static_cast<double>(total - done) / static_cast<double>(done);
@@ -60,11 +61,16 @@ CalibrationModel calibration_model(const CalibrationRequest& request, Machine& m
           {.looped = request.source.weights.looped},
           *machine.executor,
           *machine.executor,
-          shown_on(line),
+          shown_on(line, machine.laps),
           comm};
 }
 
 int64_t moment_length(const Recipe& recipe) { return std::min(kMomentTokens, recipe.data.seq_len); }
+
+bool covers(const OwnText* text, int64_t length) {
+  return text != nullptr && text->length > length &&
+         static_cast<int64_t>(text->tokens.size()) >= kMomentSequences * text->length;
+}
 
 // The first tokens of the rows of training batches.
 std::vector<int32_t> training_text(const Recipe& recipe, const data::ShardSet& shards, int64_t length) {
@@ -81,18 +87,31 @@ std::vector<int32_t> training_text(const Recipe& recipe, const data::ShardSet& s
   return text;
 }
 
+// The beginnings of rows that are there already, or rows made for it: of one seed they are the same.
+std::vector<int32_t> own_text(const CalibrationRequest& request, const CalibrationModel& model, int64_t length) {
+  const SelfCalibration own{.seed = static_cast<uint64_t>(request.source.recipe.train.seed)};
+  if (!covers(request.text, length)) return calibration_text(model, own, kMomentSequences, length + 1);
+  std::vector<int32_t> text;
+  for (int64_t row = 0; row < kMomentSequences; ++row) {
+    const auto first = request.text->tokens.begin() + row * request.text->length;
+    text.insert(text.end(), first, first + length + 1);
+  }
+  return text;
+}
+
 }  // namespace
 
 TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
   const CalibrationModel model = calibration_model(request, machine, comm, line);
-  const int64_t length = moment_length(recipe);
-  const SelfCalibration own{.seed = static_cast<uint64_t>(recipe.train.seed)};
-  const std::vector<int32_t> text = request.from == Calibration::train
-                                        ? training_text(recipe, shards_of(request), length)
-                                        : calibration_text(model, own, kMomentSequences, length + 1);
-  return gradient_moments(model, text, length);
+  int64_t length = moment_length(recipe);
+  if (covers(request.text, length - 1)) length = std::min(length, request.text->length - 1);
+  const std::vector<int32_t> text =
+      request.from == Calibration::train ? training_text(recipe, shards_of(request), length) : own_text(request, model, length);
+  TensorMoments moments = gradient_moments(model, text, length);
+  machine.laps.lap("gradients");
+  return moments;
 }
 
 // A quarter of the rows is measured; as many as fit into 256 MiB of predictions. On the CPU a model whose rows would take
@@ -112,7 +131,7 @@ std::unique_ptr<KlDivergence> make_divergence(const CalibrationRequest& request,
   return std::make_unique<KlDivergence>(model, calibration_text(model, own, rows, length + 1), length, measured);
 }
 
-HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet) {
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet, OwnText* kept) {
   const Recipe& recipe = request.source.recipe;
   ProgressLine line(quiet);
   const CalibrationModel model = calibration_model(request, machine, comm, line);
@@ -123,8 +142,11 @@ HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, 
       case Calibration::online: return from_run(request, *machine.executor, problems);
       case Calibration::self: break;
     }
-    return calibrate_self(model, {.tokens = request.tokens, .seed = static_cast<uint64_t>(recipe.train.seed)}, problems);
+    SelfCalibration own = request.own;
+    own.seed = static_cast<uint64_t>(recipe.train.seed);
+    return calibrate_self(model, own, problems, kept);
   }();
+  machine.laps.lap("Hessians");
   for (const std::string& problem : problems) line.say(problem);
   return hessians;
 }

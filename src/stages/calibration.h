@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "pack/calibrate.h"
 #include "pack/divergence.h"
 #include "pack/online.h"
 #include "quant/tensor_moments.h"
@@ -16,13 +17,15 @@ namespace fairway {
 struct CalibrationRequest {
   const WeightSource& source;
   Calibration from = Calibration::self;
-  std::filesystem::path data;  // of "train"; empty: RUN/data
-  int64_t tokens = 64 * 2048;  // of "self"
+  std::filesystem::path data;     // of "train"; empty: RUN/data
+  SelfCalibration own{};          // of "self"; its seed is the recipe's
+  const OwnText* text = nullptr;  // what "self" has made already, of the same weights; null: nothing
 };
 
 // Finished. Sentences about Hessians that cannot be used go to standard error. InputError when "online" finds no file in the
-// run, or "train" no shards. Ranks share the work; each gets the result.
-HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);
+// run, or "train" no shards. Ranks share the work; each gets the result. `kept` gets the text of "self".
+HessianStore make_hessians(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet,
+                           OwnText* kept = nullptr);
 
 // Of the same source: training data, or else text of the model's own.
 TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, Communicator& comm, bool quiet);

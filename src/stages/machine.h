@@ -5,6 +5,7 @@
 #include <string>
 
 #include "autograd/executor.h"
+#include "base/lap_clock.h"
 
 namespace fairway {
 
@@ -20,6 +21,7 @@ struct Machine {
   explicit Machine(const Compute& compute);
   Queue queue;
   std::unique_ptr<Executor> executor;
+  LapClock laps;  // of what the stage does, for its report
 };
 
 }  // namespace fairway

@@ -45,10 +45,16 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
   const CodecChoice codec = codec_choice(request.codec);
   Machine machine(compute);
   ProgressLine line(compute.quiet);
-  const QuantizingInput input = prepare_quantizing(source, request, machine, comm, compute.quiet);
+  machine.laps.lap("weights");
+  const QuantizingInput input =
+      prepare_quantizing(source, request, request.as_published ? SelfCalibration::as_published() : SelfCalibration{}, machine,
+                         comm, compute.quiet);
   if (request.with_tokenizer) packed.tokenizer_bytes = room_for_tokenizer(input, packed.budget);
   const Stopwatch watch;
-  const CalibrationRequest calibration{source, packed.calibration, request.data, request.tokens};
+  const CalibrationRequest calibration{.source = source,
+                                       .from = packed.calibration,
+                                       .data = request.data,
+                                       .text = input.text.tokens.empty() ? nullptr : &input.text};
   double moment_seconds = 0;  // part of calibration: of training data they count as training
   const auto moments = [&] {
     const Stopwatch asked;
@@ -68,12 +74,15 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
                              .say = [&](const std::string& what) { line.say(what); },
                              .moments = moments,
                              .divergence = [&] { return make_divergence(calibration, machine, comm, compute.quiet); },
+                             .laps = &machine.laps,
                              .comm = comm});
   if (request.with_tokenizer) carry(input.tokenizer_model, {.codec = codec, .pool = &machine.queue.pool()}, packed.fitted);
   for (const std::string& fallback : packed.fitted.report.fallbacks()) line.say(fallback);
   packed.calibration_seconds = input.calibration_seconds + moment_seconds;
   packed.fit_seconds = watch.seconds() - moment_seconds;
   if (comm.root()) save_artifact(packed.path, packed.fitted.bytes);  // the others have the same bytes
+  machine.laps.lap("file");
+  packed.stages = machine.laps.stages();
   return packed;
 }
 

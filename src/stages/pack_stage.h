@@ -19,6 +19,7 @@ struct Packed {
   uint64_t tokenizer_bytes = 0;  // of the file, where it carries its tokenizer
   Calibration calibration = Calibration::self;
   double calibration_seconds = 0, fit_seconds = 0;
+  std::vector<std::pair<std::string, double>> stages;  // seconds of each part of both
   std::vector<WriterLock> locks;  // of the artifact and the run's folder, until its caller has written what belongs there
 };
 // `code_bytes` count against the challenge's limit where the request has no budget. Ranks share the work, rank 0 writes the

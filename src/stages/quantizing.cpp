@@ -44,15 +44,16 @@ WeightSource open_quantizing(const QuantizeRequest& request) {
   return source;
 }
 
-QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, Machine& machine,
-                                   Communicator& comm, bool quiet) {
+QuantizingInput prepare_quantizing(const WeightSource& source, const QuantizeRequest& request, SelfCalibration own,
+                                   Machine& machine, Communicator& comm, bool quiet) {
   QuantizingInput input;
   std::vector<std::string> notes;
   find_tokenizer(source, request, input, notes);
   const QuantRecipe& quant = source.recipe.quant;
+  if (request.tokens > 0) own.tokens = request.tokens;
   const double begun = seconds_now();
   if (wants_hessians(quant) || request.calibration)
-    input.hessians = make_hessians({source, quant.calibration, request.data, request.tokens}, machine, comm, quiet);
+    input.hessians = make_hessians({source, quant.calibration, request.data, own}, machine, comm, quiet, &input.text);
   input.calibration_seconds = seconds_now() - begun;
   tell_notes(notes, quiet || !comm.root());
   return input;

@@ -29,8 +29,8 @@ struct QuantizeRequest {
   std::optional<Calibration> calibration;  // nothing: the recipe's
   std::string data;                        // shards of the calibration; empty: RUN/data
   std::string out;
-  int64_t tokens = 64 * 2048;  // of Calibration::self
-  std::string tokenizer{};     // of the shards; empty: tokenizer.model beside them
+  int64_t tokens = 0;       // of Calibration::self; 0: the usual number
+  std::string tokenizer{};  // of the shards; empty: tokenizer.model beside them
 };
 
 struct PackRequest : QuantizeRequest {

@@ -52,10 +52,23 @@ TEST_F(Calibrating, SelfMakesWholeBatchesAndTellsProgress) {
   std::map<std::string, std::pair<int64_t, int64_t>> last;
   CalibrationModel with_progress = model();
   with_progress.progress = [&](const char* what, int64_t done, int64_t total) { last[what] = {done, total}; };
-  const HessianStore hessians = calibrate_self(with_progress, {.tokens = 12 * 600, .begin_with_bos = true}, problems_);
+  const HessianStore hessians =
+      calibrate_self(with_progress, {.tokens = 12 * 600, .longest_row = 600, .begin_with_bos = true}, problems_);
   EXPECT_EQ(hessians.batches(), 2);  // six rows of 599 tokens fit into a pass
   EXPECT_EQ(last["calibration text"], std::pair(int64_t{7200}, int64_t{7200}));
   EXPECT_EQ(last["Hessians"], std::pair(int64_t{12}, int64_t{12}));
+}
+
+TEST_F(Calibrating, ItsTextIsKeptAndBeginsLikeShorterRows) {
+  use("smoke", 40);
+  OwnText text;
+  calibrate_self(model(), {.tokens = 5 * 24, .longest_row = 24, .seed = 3}, problems_, &text);
+  EXPECT_EQ(text.length, 24);
+  ASSERT_EQ(text.tokens.size(), 5U * 24U);
+  const std::vector<int32_t> shorter = calibration_text(model(), {.seed = 3}, 3, 9);
+  for (int64_t row = 0; row < 3; ++row)
+    for (int64_t t = 0; t < 9; ++t)
+      EXPECT_EQ(shorter[static_cast<size_t>(row * 9 + t)], text.tokens[static_cast<size_t>(row * 24 + t)]) << row << ' ' << t;
 }
 
 TEST_F(Calibrating, TrainSeesTheLoadersBatches) {
