@@ -16,8 +16,7 @@ namespace {
 using namespace generate_test;
 
 constexpr int64_t kWindow = 37;
-constexpr double kNear = 0.06;  // of the largest logit: keys and values are bytes, and where a token has only itself to
-                                // exclude (model.xsa) nothing but their rounding is left
+constexpr double kNear = 0.06;  // of the largest logit: keys and values are bytes
 
 Recipe windowed(std::string_view name) {
   Recipe recipe = shrunk(name);
