@@ -279,7 +279,7 @@ static float cut_weights(const AttendArgs& a, int64_t head, int64_t count) {
 static void attend(const AttendArgs& a) {
   constexpr int64_t kTile = 256;  // positions: 127·32767·256 is below 2^31
   const int64_t count = a.position + 1, blocks = (count + kWide - 1) / kWide;
-  float units[kMostGroup];
+  float units[kMostGroup], own[kMostGroup];
   QueryDigits q[kMostGroup];
   keep_position(a);
   for (int64_t g = 0; g < a.group; ++g) cut_query(a.q + g * a.size, a.size, a.padded, q[g]);
@@ -288,6 +288,7 @@ static void attend(const AttendArgs& a) {
   for (; g < a.group; ++g) score_keys<1>(a, q, blocks, g);
   for (g = 0; g < a.group; ++g) {
     softmax(a.scores + g * a.room, count);
+    own[g] = a.scores[g * a.room + a.position];
     units[g] = cut_weights(a, g, count);
     for (int64_t e = 0; e < a.padded; ++e) a.sums[g * a.padded + e] = 0;
   }
@@ -296,6 +297,10 @@ static void attend(const AttendArgs& a) {
     for (g = 0; g + 2 <= a.group; g += 2) add_tile<2>(a, g, t, quads);
     for (; g < a.group; ++g) add_tile<1>(a, g, t, quads);
   }
-  for (g = 0; g < a.group; ++g)
-    for (int64_t e = 0; e < a.size; ++e) a.y[g * a.size + e] = a.sums[g * a.padded + e] * units[g];
+  // The token's own value without its rounding: what excludes it from y afterwards (model.xsa) has it so.
+  const int8_t* kept = a.values + a.position / 4 * 4 * a.padded + a.position % 4;
+  for (int64_t e = 0; e < a.size; ++e) {
+    const float rounding = a.v[e] - a.value_units[a.position] * static_cast<float>(kept[e * 4]);
+    for (g = 0; g < a.group; ++g) a.y[g * a.size + e] = a.sums[g * a.padded + e] * units[g] + own[g] * rounding;
+  }
 }

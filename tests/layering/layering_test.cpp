@@ -43,7 +43,7 @@ const std::map<std::string, Names> kMayInclude{
     {"score", {"tensor", "recipe", "tokenizer", "autograd", "backends", "comm", "model"}},
     {"generate", {"model/shape", "tokenizer", "ops", "autograd", "ops/cpu", "backends", "model", "quant"}},
     {"pack", {"recipe", "model/shape", "autograd", "comm", "data", "model", "quant", "artifact", "generate"}},
-    {"textcode", {"tokenizer", "ops", "autograd", "ops/ref", "ops/cpu", "artifact", "generate"}},
+    {"textcode", {"tensor", "tokenizer", "ops", "autograd", "ops/ref", "ops/cpu", "artifact", "generate"}},
     {"audit", {"autograd", "comm", "score"}},
     {"stages",
      {"recipe", "tokenizer", "autograd", "ops/cpu", "ops/cuda", "backends", "comm", "data", "model", "train", "quant",
@@ -75,7 +75,9 @@ const std::vector<LibraryRule> kLibraries{
     {"cuda", {"ops/cuda/", "tensor/cuda_", "comm/cuda_", "comm/nccl"}},
     {"nccl", {"comm/nccl"}},
     {"mpi.h", {"comm/mpi"}},
-    {"immintrin.h", {"ops/cpu/", "base/", "artifact/lane_kernels_avx2.cpp", "artifact/checksum_fold.cpp"}},
+    {"immintrin.h",
+     {"ops/cpu/", "base/", "artifact/lane_kernels_avx2.cpp", "artifact/checksum_fold.cpp", "textcode/exact_vnni.cpp",
+      "textcode/exact_grouped_vnni.cpp"}},
 };
 // Our own headers that open what most folders must not see.
 const std::vector<LibraryRule> kDoors{
