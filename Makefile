@@ -61,7 +61,7 @@ tsan:
 torture:
 	cmake --preset release --log-level=WARNING $(launcher)
 	cmake --build build -j $(JOBS) --target fairway faults_test
-	FAIRWAY_TORTURE=1 build/bin/faults_test
+	FAIRWAY_TORTURE=all build/bin/faults_test
 
 bench: build
 	build/bin/fairway bench ops

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "app/analyze.h"
 #include "app/command.h"
@@ -15,6 +17,13 @@ namespace {
 
 std::vector<const CLI::App*> parts_of(const CLI::App& command) {
   return command.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
+std::string printable_bytes(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes)
+    text += static_cast<unsigned char>(c) < 0x80 ? std::string(1, c) : fmt::format("\\x{:02x}", c & 0xFF);
+  return text;
 }
 
 // `fairway data` alone: what could follow.
@@ -45,8 +54,22 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
                      fairway::nearest_word(unknown.front(), known));
 }
 
+// Records are JSON, which holds no other text. A prompt may be any bytes.
+void require_utf8(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i - 1]) == "--prompt" || std::string_view(argv[i]).starts_with("--prompt=")) continue;
+    try {
+      (void)nlohmann::json(argv[i]).dump();
+    } catch (const nlohmann::json::exception&) {
+      throw fairway::InputError(
+          fmt::format("{}: is not UTF-8, and records could not name it; expected another name", printable_bytes(argv[i])));
+    }
+  }
+}
+
 int run(int argc, char** argv) {
   using namespace fairway::app;
+  require_utf8(argc, argv);
   CLI::App program{
       "Fairway trains, averages, quantizes, packs and scores the best language model for a byte and clock budget."};
   program.name("fairway");

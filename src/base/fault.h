@@ -7,6 +7,8 @@
 // Each fault is told on standard error, and so is the number of operations at the end of the process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -24,7 +24,7 @@ class NestedJson : public testing::Test {
   static void expect_refused(const Args& args, const Path& file) {
     const std::string kept = contents(file);
     for (const std::string& bad : {nested(), nested_object()}) {
-      put_file(file, bad);
+      put_file(file, bad + "\n");
       const Outcome outcome = run_program(args);
       EXPECT_EQ(outcome.status, 2) << args[0] << " " << file << outcome.text();
       EXPECT_THAT(outcome.err, HasSubstr(file.filename().string())) << args[0];

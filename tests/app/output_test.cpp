@@ -23,6 +23,33 @@ class Output : public testing::Test {
   std::string data_ = scratch_ / "data", run_ = scratch_ / "run";
 };
 
+// Refused before any work, or worked with.
+TEST_F(Output, OddNamesOfFolders) {
+  for (const std::string name : {"-dash", "[x]", "two words", "\x1b[31m"}) {
+    const std::string out = scratch_ / name;
+    const Outcome outcome = run_program({"train", "smoke", "--data", data_, "--out=" + out, "--steps", "1"});
+    EXPECT_EQ(outcome.status, 0) << outcome.text();
+    EXPECT_TRUE(fs::exists(out + "/averaged.safetensors")) << name;
+    EXPECT_EQ((outcome.out + outcome.err).find('\x1b'), std::string::npos) << "a name must not steer the terminal";
+  }
+  for (const Args& args : {train_smoke(data_, scratch_ / "bad\xff"), Args{"score", scratch_ / "bad\xff", "--data", data_}}) {
+    const Outcome outcome = run_program(args);
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, HasSubstr("bad\\xff: is not UTF-8"));
+  }
+  EXPECT_FALSE(fs::exists(scratch_ / "bad\xff"));
+}
+
+TEST_F(Output, TensorBoardKeepsRunsOfOneNameApart) {
+  const std::string first = scratch_ / "a" / "run", second = scratch_ / "b" / "run", events = scratch_ / "events";
+  for (const std::string& run : {first, second})
+    ASSERT_EQ(run_program(train_smoke(data_, run, {"--steps", run == first ? "1" : "2"})).status, 0);
+  const json result = run_json({"report", first, second + "/", "--out", scratch_ / "page.html", "--tensorboard", events});
+  ASSERT_EQ(result["tensorboard"].size(), 2u);
+  EXPECT_NE(result["tensorboard"][0], result["tensorboard"][1]);
+  for (const json& file : result["tensorboard"]) EXPECT_TRUE(fs::exists(file.get<std::string>())) << file;
+}
+
 TEST_F(Output, TrainScoreGenerateExportAndImport) {
   const json train = run_json(train_smoke(data_, run_, {"--steps", "8"}));
   expect_fields(train, {"step_ms", "train_seconds", "tokens_per_second", "speed_of_light", "val_loss", "val_bpb"}, "train");

@@ -65,6 +65,7 @@ TEST_F(Faults, OfSubmission) {
   expect_faults_survived(
       {.args = {"submission", at("seeds"), "--name", "Tiny", "--author", "A", "--github-id", "a", "--artifacts", "--out", out_},
        .place = out_,
+       .done = "already exists",
        .ci = 6});
 }
 

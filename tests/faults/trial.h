@@ -11,7 +11,9 @@ struct Trial {
   Args again;                 // how it goes on; empty: as it began
   Path place;                 // the folder it writes to; removed before each trial
   bool makes_folder = false;  // before the command, which needs it
-  size_t ci = 10;             // faults of each kind that `make test` tries; FAIRWAY_TORTURE=1 tries all
+  std::string done;           // what a second run says when the first had done all its work; empty: it does it again
+  size_t ci =
+      10;  // faults of each kind that `make test` tries; FAIRWAY_TORTURE=all tries every one, =stop every one of that kind
 };
 
 // The files of a folder by name, without what a second run may change: times, and a checkpoint before the last.
