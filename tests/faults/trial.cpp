@@ -41,7 +41,8 @@ std::string lasting_text(const Path& path) {
     ordered_json value = ordered_json::parse(text, nullptr, false);
     if (value.is_discarded()) return text;
     drop_times(value);
-    return std::regex_replace(value.dump(1), std::regex("[0-9.]+ (s|ms|tokens/s|minutes|tokens \\(measured\\))"), "$1");
+    return std::regex_replace(value.dump(1), std::regex("([0-9.]+ of )?[0-9.]+ (s|ms|tokens/s|minutes|tokens \\(measured\\))"),
+                              "$2");
   }
   if (name.ends_with(".log") || name.ends_with(".md"))
     return std::regex_replace(
