@@ -17,7 +17,9 @@ void add_quantizing_flags(CLI::App& command, const std::shared_ptr<QuantizeReque
           "self, train or online (default: the recipe's)")
       ->check(CLI::IsMember({"self", "train", "online"}));
   command.add_option("--data", request->data, "folder of shards for --calibration train (default: where the run had them)");
-  command.add_option("--tokens", request->tokens, "tokens for --calibration self (default: 65536; 131072 as published)")
+  command
+      .add_option("--tokens", request->tokens,
+                  "tokens for --calibration self (default: 131072 on a device or as published, 65536 on the CPU)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command.add_option("--set", request->overrides, "key=value, replaces a key of the recipe")->take_all();
 }
