@@ -209,31 +209,34 @@ class Audit {
   void invariance() {
     Finding wrong = check_same_prefix(truth_, runs_.run(input_.stream), truth_.targets() + 1);
     if (wrong) wrong = "a second run of the same: " + *wrong;
-    for (const auto& [threads, batch] : {std::pair{1, 3}, std::pair{3, 1}}) {
-      if (!wrong) wrong = check_same_prefix(truth_, runs_.run_otherwise(input_.stream, threads, batch), truth_.targets() + 1);
-    }
-    std::string detail = "repeated, on 1 thread with 3 windows or documents at once, on 3 threads with 1";
-    if (!wrong) wrong = ranks(detail);
+    std::string detail = "repeated, ";
+    const bool together = is_legal(input_.settings) && !can_share(input_.settings);
+    if (!wrong) wrong = together ? by_ranks_together(detail) : otherwise(detail);
     note("T9", "ranks, batches and threads change nothing", wrong, detail);
   }
 
-  // What ranks end with must be the records and pass the tests of a single run.
-  Finding ranks(std::string& detail) {
-    const bool shares = can_share(input_.settings);
-    if (!shares && !is_legal(input_.settings)) {
+  // State goes from chunk to chunk or from document to document: ranks work on one stream together, each in its own way.
+  Finding by_ranks_together(std::string& detail) {
+    for (const ScoreLedger& ledger : runs_.run_together(input_.stream))
+      if (const Finding wrong = other_than_truth(ledger)) return "by 2 ranks: " + *wrong;
+    detail += "by 2 ranks together, one on 1 thread with 3 windows or documents at once, one on 3 threads with 1: same bits";
+    return std::nullopt;
+  }
+
+  Finding otherwise(std::string& detail) {
+    for (const auto& [threads, batch] : {std::pair{1, 3}, std::pair{3, 1}}) {
+      const ScoreLedger ledger = runs_.run_otherwise(input_.stream, threads, batch);
+      if (const Finding wrong = check_same_prefix(truth_, ledger, truth_.targets() + 1)) return wrong;
+    }
+    detail += "on 1 thread with 3 windows or documents at once, on 3 threads with 1";
+    if (!can_share(input_.settings)) {
       detail += ": same bits; one rank alone scores it";
       return std::nullopt;
     }
-    for (const int ranks : {2, shares ? 8 : 3}) {
-      std::vector<ScoreLedger> ledgers;
-      if (shares)
-        ledgers.push_back(runs_.run_in_shares(input_.stream, ranks));
-      else
-        ledgers = runs_.run_together(input_.stream, ranks);
-      for (const ScoreLedger& ledger : ledgers)
-        if (const Finding wrong = other_than_truth(ledger)) return fmt::format("{} ranks: {}", ranks, *wrong);
-    }
-    detail += shares ? ", shares of 2 and 8 ranks: same bits" : ", by 2 and 3 ranks together: same bits";
+    for (const int ranks : {2, 8})
+      if (const Finding wrong = other_than_truth(runs_.run_in_shares(input_.stream, ranks)))
+        return fmt::format("shares of {} ranks: {}", ranks, *wrong);
+    detail += ", shares of 2 and 8 ranks: same bits";
     return std::nullopt;
   }
 

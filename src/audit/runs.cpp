@@ -26,11 +26,15 @@ ScoreLedger AuditRuns::run_for(std::span<const uint16_t> stream, ScoreLedger::Wa
 }
 
 ScoreLedger AuditRuns::run_otherwise(std::span<const uint16_t> stream, int threads, int64_t batch) {
+  return run_by(single_process(), stream, threads, batch);
+}
+
+ScoreLedger AuditRuns::run_by(Communicator& comm, std::span<const uint16_t> stream, int threads, int64_t batch) const {
   ScoreSettings settings = settings_;
   settings.score.windows = settings.score.lora.batch = batch;
   Queue queue(threads);
   const std::unique_ptr<Executor> executor = input_->make_executor(queue);
-  return run(*make_evaluator(input_->model, settings, {executor.get(), &queue.pool()}), stream, {});
+  return run(*make_evaluator(input_->model, settings, {executor.get(), &queue.pool(), &comm}), stream, {});
 }
 
 ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t ranks) {
@@ -43,14 +47,11 @@ ScoreLedger AuditRuns::run_in_shares(std::span<const uint16_t> stream, int64_t r
   return whole;
 }
 
-std::vector<ScoreLedger> AuditRuns::run_together(std::span<const uint16_t> stream, int ranks) {
-  std::vector<ScoreLedger> ledgers;
-  for (int rank = 0; rank < ranks; ++rank) ledgers.push_back(make_ledger(stream, settings_));
-  ThreadRanks(ranks).run([&](Communicator& comm) {
-    Queue queue(1);
-    const std::unique_ptr<Executor> executor = input_->make_executor(queue);
-    make_evaluator(input_->model, settings_, {executor.get(), &queue.pool(), &comm})
-        ->run(ledgers[static_cast<size_t>(comm.rank())], {});
+std::vector<ScoreLedger> AuditRuns::run_together(std::span<const uint16_t> stream) {
+  std::vector<ScoreLedger> ledgers(2, make_ledger(stream, settings_));
+  ThreadRanks(2).run([&](Communicator& comm) {
+    const bool first = comm.root();
+    ledgers[static_cast<size_t>(comm.rank())] = run_by(comm, stream, first ? 1 : 3, first ? 3 : 1);
   });
   return ledgers;
 }

@@ -18,14 +18,16 @@ class AuditRuns {
   ScoreLedger run_otherwise(std::span<const uint16_t> stream, int threads, int64_t batch);
   // As so many ranks would, each with an evaluator and a ledger of its own, merged.
   ScoreLedger run_in_shares(std::span<const uint16_t> stream, int64_t ranks);
-  // As so many ranks would that work on one stream together, each in a thread with an executor of its own: what each ends with.
-  std::vector<ScoreLedger> run_together(std::span<const uint16_t> stream, int ranks);
+  // As two ranks would that work on one stream together, each with an executor, threads and batches of its own: what each ends
+  // with.
+  std::vector<ScoreLedger> run_together(std::span<const uint16_t> stream);
 
   Finding future_dependence(const ScoreLedger& truth, int64_t cut, Mutation mutation);        // T2
   Finding target_dependence(const ScoreLedger& truth, int64_t target, uint16_t replacement);  // T3
 
  private:
   ScoreLedger run(Evaluator& evaluator, std::span<const uint16_t> stream, std::span<const int64_t> captured) const;
+  ScoreLedger run_by(Communicator& comm, std::span<const uint16_t> stream, int threads, int64_t batch) const;
 
   const AuditInput* input_;
   ScoreSettings settings_;
