@@ -146,7 +146,7 @@ std::vector<std::string> other_than_told(const ordered_json& receipt, const Scor
   for (const Identities::Trait& trait : here.traits)
     if (!told.tells(trait.kind)) wrong.push_back(fmt::format("it does not tell its {}", name_of(trait.kind)));
   for (const IdentityDifference& one : differences(told, here))
-    wrong.push_back(fmt::format("it tells {} {}; here it is {}", name_of(one.kind), one.have, one.other));
+    wrong.push_back(fmt::format("{}: {} in the receipt, {} here", name_of(one.kind), one.have, one.other));
   return wrong;
 }
 

@@ -95,7 +95,7 @@ TEST_F(AuditProgram, AnyLengthContextAndStrideScoreEveryTarget) {
 
 TEST_F(AuditProgram, TheLadderTellsEveryRungAndItsCost) {
   const nlohmann::json rungs = run_json(score({"--ladder", "--tokens", "512"}))["ladder"];
-  ASSERT_EQ(rungs.size(), 10U);  // five modes, each alone and with a tilt
+  ASSERT_EQ(rungs.size(), 14U);  // five modes alone and with a tilt, two of them also with an offset
   EXPECT_EQ(rungs[0]["mode"], "plain");
   EXPECT_EQ(rungs[1]["mode"], "plain+tilt");
   EXPECT_EQ(rungs[2]["mode"], "sliding");

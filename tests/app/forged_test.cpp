@@ -96,7 +96,7 @@ std::vector<Forgery> forgeries_of_numbers() {
       {"mode", "its mode is", receipt_with([](ordered_json& r) { r["score"]["mode"] = "sliding"; })},
       {"legality", "it contradicts itself on whether it is legal",
        receipt_with([](ordered_json& r) { r["score"]["legal"] = false; })},
-      {"an unpacked model", "it is wrong about whether an artifact was scored",
+      {"an unpacked model", "form of the weights: weights as trained in the receipt, an artifact here",
        receipt_with([](ordered_json& r) { r["score"]["packed"] = false; })},
   };
 }
@@ -115,19 +115,20 @@ std::vector<Forgery> forgeries_of_files() {
       {"no audit", "has no audit yet", receipt_with([](ordered_json& r) { r.erase("audit"); })},
       {"program", "this is not the program that scored",
        receipt_with([](ordered_json& r) { r["program"]["sha256"] = std::string(64, '0'); })},
-      {"recipe", "the weights' recipe differs", receipt_with([](ordered_json& r) { r["recipe"] = std::string(64, '0'); })},
-      {"another artifact", "the artifact differs from the one that was scored",
+      {"recipe", "recipe: SHA-256 000000000000… in the receipt",
+       receipt_with([](ordered_json& r) { r["recipe"] = std::string(64, '0'); })},
+      {"another artifact", "artifact: SHA-256",
        [](const Scene& scene) { fs::rename(scene.folder / "other.fwy", scene.run("model.fwy")); }},
       {"a damaged artifact", "model.fwy",
        [](const Scene& scene) { flip_byte(scene.run("model.fwy"), fs::file_size(scene.run("model.fwy")) / 2); }},
-      {"another text", "the validation shards differ",
+      {"another text", "validation shards: SHA-256",
        [](const Scene& scene) {
          fairway::data::write_shard(scene.data("fineweb_val_000000.bin"), random_tokens(1500, kSmokeVocab, 9));
        }},
       {"no text", "no validation shards", [](const Scene& scene) { fs::remove(scene.data("fineweb_val_000000.bin")); }},
       {"another tokenizer", "tokenizer",
        [](const Scene& scene) { fs::rename(scene.folder / "other.model", scene.data("tokenizer.model")); }},
-      {"byte counts", "fineweb_val_bytes_*.bin differ",
+      {"byte counts", "byte counts (fineweb_val_bytes_*.bin): none in the receipt",
        [](const Scene& scene) {
          fairway::data::write_shard(scene.data("fineweb_val_bytes_000000.bin"), std::vector<uint16_t>(1500, 9));
        }},
@@ -226,7 +227,7 @@ TEST_F(Forged, SignaturesAreThoseOfSshKeygen) {
             0);
   // Another receipt under the same signature, as anybody can make one whose checksum is right.
   const std::string signed_text = contents(good_.receipt());
-  forge(good_.receipt(), [](ordered_json& r) { r["data"]["text"] = "mine"; });
+  forge(good_.receipt(), [](ordered_json& r) { r["remark"] = "mine"; });
   EXPECT_EQ(verify(good_, {}).status, 0);
   const Outcome forged = verify(good_, asked);
   EXPECT_EQ(forged.status, 1) << forged.text();

@@ -39,8 +39,8 @@ TEST_F(Pack, TellsItsBytesAndRepeatsThem) {
   double staged = 0;
   for (const auto& [stage, seconds] : result["stages"].items()) staged += seconds.get<double>();
   EXPECT_GE(staged + 0.01, result["seconds"]["calibrate"].get<double>() + result["seconds"]["quantize and pack"].get<double>());
-  for (const char* stage : {"weights", "calibration text", "Hessians", "gradients", "predictions", "recipe's own setting",
-                            "steps measured", "quantizing", "coding", "divergence", "halves tuned", "file"})
+  for (const char* stage : {"weights", "calibration text", "gradients", "predictions", "recipe's own setting", "steps measured",
+                            "quantizing", "coding", "divergence", "halves tuned", "file"})
     EXPECT_TRUE(result["stages"].contains(stage)) << stage;
   const std::string first = contents(file_);
   run_json(pack({"--out", file_, "--threads", "1"}));

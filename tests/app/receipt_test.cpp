@@ -102,12 +102,12 @@ TEST_F(Receipt, EveryIdentityMustBeThatOfWhatLiesHere) {
     fails(receipt_, sentence);
     put_file(receipt_, good);
   };
-  told([&](ordered_json& r) { r["artifact"]["sha256"] = other; }, "it tells artifact SHA-256 eeeeeeeeeeee…; here it is");
-  told([&](ordered_json& r) { r["data"]["text"] = other; }, "it tells text SHA-256 eeeeeeeeeeee…");
-  told([&](ordered_json& r) { r["data"]["shards"][0]["sha256"] = other; }, "it tells validation shards SHA-256");
-  told([&](ordered_json& r) { r["tokenizer"]["identity"] = r["tokenizer"]["sha256"] = other; }, "it tells tokenizer SHA-256");
-  told([&](ordered_json& r) { r["recipe"] = other; }, "it tells recipe SHA-256");
-  told([&](ordered_json& r) { r["legal"] = false; }, "it tells legal false; here it is true");
+  told([&](ordered_json& r) { r["artifact"]["sha256"] = other; }, "artifact: SHA-256 eeeeeeeeeeee… in the receipt, SHA-256 ");
+  told([&](ordered_json& r) { r["data"]["text"] = other; }, ": text: SHA-256 eeeeeeeeeeee… in the receipt");
+  told([&](ordered_json& r) { r["data"]["shards"][0]["sha256"] = other; }, "validation shards: SHA-256");
+  told([&](ordered_json& r) { r["tokenizer"]["identity"] = r["tokenizer"]["sha256"] = other; }, "tokenizer: SHA-256");
+  told([&](ordered_json& r) { r["recipe"] = other; }, "recipe: SHA-256");
+  told([&](ordered_json& r) { r["legal"] = false; }, "legal: false in the receipt, true here");
   told([&](ordered_json& r) { r["data"].erase("text"); }, "it does not tell its text");
   told([&](ordered_json& r) { r["artifact"].erase("sha256"); }, "it does not tell its artifact");
   holds(receipt_);
@@ -122,10 +122,10 @@ TEST_F(Receipt, AnAuditBelongsToTheScoreItIsOf) {
     EXPECT_EQ(outcome.status, 2) << outcome.text();
     EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("is not a receipt of this score"), HasSubstr(sentence)));
   };
-  refused({"--mode", "sliding"}, "it tells mode plain; here it is sliding");
-  refused({"--mode", "plain", "--context", "32"}, "it tells context ");
+  refused({"--mode", "sliding"}, "mode: plain in the receipt, sliding here");
+  refused({"--mode", "plain", "--context", "32"}, "context: ");
   refused({"--mode", "plain", "--documents"}, "documents false; here it is true");
-  refused({"--mode", "plain", "--set", "score.stride=8"}, "it tells recipe SHA-256 ");
+  refused({"--mode", "plain", "--set", "score.stride=8"}, "recipe: SHA-256 ");
 }
 
 TEST_F(Receipt, ScoresBesideItAreTheSame) {
@@ -157,7 +157,7 @@ TEST_F(Receipt, ACopiedRunIsCheckedAgainstItself) {
 TEST_F(Receipt, CountsOfBytesBesideTheShardsBelongToIt) {
   const std::string sidecar = data_ + "/fineweb_val_bytes_000000.bin";
   fairway::data::write_shard(sidecar, std::vector<uint16_t>(1500, 9));
-  fails(receipt_, "it tells byte counts (fineweb_val_bytes_*.bin) none; here it is SHA-256 ");
+  fails(receipt_, "byte counts (fineweb_val_bytes_*.bin): none in the receipt, SHA-256 ");
 }
 
 uint64_t read_so_far(pid_t child) {
