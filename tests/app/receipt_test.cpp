@@ -124,7 +124,7 @@ TEST_F(Receipt, AnAuditBelongsToTheScoreItIsOf) {
   };
   refused({"--mode", "sliding"}, "mode: plain in the receipt, sliding here");
   refused({"--mode", "plain", "--context", "32"}, "context: ");
-  refused({"--mode", "plain", "--documents"}, "documents false; here it is true");
+  refused({"--mode", "plain", "--documents"}, "documents: false in the receipt, true here");
   refused({"--mode", "plain", "--set", "score.stride=8"}, "recipe: SHA-256 ");
 }
 

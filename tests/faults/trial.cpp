@@ -23,7 +23,7 @@ Outcome run_faulty(const Args& args, const std::string& kind, size_t at) {
 // What no two runs share: times, and the lines they were started by.
 bool is_a_time(const std::string& key) {
   static const std::regex form(
-      "seconds|_ms$|per_second|speed_of_light|_s$|^time|peak|^sha256$|seconds_needed|gflops|free_bytes|^launches$");
+      "seconds|_ms$|per_second|speed_of_light|_s$|^time|peak|^sha256$|seconds_needed|gflops|free_bytes|^launches$|^stages$");
   return std::regex_search(key, form);
 }
 
