@@ -1,5 +1,5 @@
-// Ops that join streams element by element: linear combinations of up to four, and the dot products that are gradients of their
-// factors, a partial for each block, added in order.
+// Ops that join streams element by element: linear combinations of up to four, and the dot product that is the gradient of a
+// factor, a partial for each block, added in order.
 #pragma once
 
 #include "ops/cuda/columns.h"
@@ -43,42 +43,29 @@ void launch_combine(Scratch& scratch, int64_t count, const Combination<T, In, Ou
   check_launch("combine");
 }
 
-inline constexpr int kMostSums = 6;
-
-template <class T>
-struct Pairs {
-  Source<T> a[kMostSums], b[kMostSums];
-};
-
-// One Σ a·b for each pair.
-template <class T, int V, int N>
-__global__ void dot_pairs(int64_t count, Pairs<T> p, Partials partials) {
-  __shared__ float accumulators[kWarps * N];
-  float sums[N] = {};
+// Σ a·b.
+template <class T, int V>
+__global__ void dot_streams(int64_t count, Source<T> a, Source<T> b, Partials partials) {
+  __shared__ float accumulators[kWarps];
+  float sum = 0;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += int64_t{gridDim.x} * blockDim.x * V) {
+    float x[V], y[V];
+    a.load(i, x);
+    b.load(i, y);
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-      float x[V], y[V];
-      p.a[n].load(i, x);
-      p.b[n].load(i, y);
-#pragma unroll
-      for (int k = 0; k < V; ++k) sums[n] += x[k] * y[k];
-    }
+    for (int k = 0; k < V; ++k) sum += x[k] * y[k];
   }
-#pragma unroll
-  for (int n = 0; n < N; ++n) {
-    const float total = warp_sum(sums[n]);
-    if (lane_id() == 0) accumulators[warp_id() * N + n] = total;
-  }
+  sum = warp_sum(sum);
+  if (lane_id() == 0) accumulators[warp_id()] = sum;
   leave_partials(accumulators, kWarps, partials);
 }
 
-template <class T, int V, int N>
-Partials dots(Scratch& scratch, int64_t count, const Pairs<T>& pairs) {
+template <class T, int V>
+Partials dot(Scratch& scratch, int64_t count, Source<T> a, Source<T> b) {
   const int blocks = column_blocks(scratch.context(), count / V, kThreads);
-  const Partials partials{scratch.take<float>(blocks * N), blocks, N};
-  dot_pairs<T, V, N><<<blocks, kThreads, 0, scratch.stream()>>>(count, pairs, partials);
-  check_launch("dots");
+  const Partials partials{scratch.take<float>(blocks), blocks, 1};
+  dot_streams<T, V><<<blocks, kThreads, 0, scratch.stream()>>>(count, a, b, partials);
+  check_launch("dot");
   return partials;
 }
 

@@ -21,7 +21,7 @@ void backward(const ValueMix&, const Backward<ValueMix>& b) {
         scratch, count,
         {{source<T>(b.dout.y)}, {sink<T>(b.din.v), sink<T>(b.din.embed)}, source<float>(b.in.scale), {{-1}, {0}}, 1});
     if (b.din.scale) {
-      add_columns(scratch, dots<T, V, 1>(scratch, count, {{source<T>(b.dout.y)}, {source<T>(b.in.embed)}}), {{b.din.scale, 1}});
+      add_columns(scratch, dot<T, V>(scratch, count, source<T>(b.dout.y), source<T>(b.in.embed)), {{b.din.scale, 1}});
     }
   });
 }
