@@ -4,24 +4,38 @@
 namespace fairway::cuda {
 namespace {
 
-template <class T>
-__global__ void scale_rows_kernel(int64_t count, int64_t width, int64_t scales, const T* w, const float* scale, T* out) {
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += int64_t{gridDim.x} * blockDim.x)
-    assign(out[i], scale[scales == 1 ? 0 : i / width] * to_float(w[i]));
+// One block per row.
+template <class T, int V>
+__global__ void scale_rows_kernel(int64_t width, int64_t scales, Source<T> w, const float* scale, Sink<T> out) {
+  const int64_t row = blockIdx.x;
+  const float factor = scale[scales == 1 ? 0 : row];
+  for (int64_t c = threadIdx.x * V; c < width; c += blockDim.x * V) {
+    float x[V];
+    w.load(row * width + c, x);
+#pragma unroll
+    for (int k = 0; k < V; ++k) x[k] *= factor;
+    out.store(row * width + c, x);
+  }
 }
 
 // One block per row; with one scale for all, `totals` keeps the sum of each row.
-template <class T>
-__global__ void weight_gradients(int64_t width, int64_t scales, const float* gram, const T* w, const float* scale,
+template <class T, int V>
+__global__ void weight_gradients(int64_t width, int64_t scales, Source<float> gram, Source<T> w, const float* scale,
                                  Sink<float> dw, Sink<float> dscale, float* totals) {
   __shared__ float sums[kWarps];
   const int64_t row = blockIdx.x;
   const float factor = scale[scales == 1 ? 0 : row];
   float total = 0;
-  for (int64_t c = threadIdx.x; c < width; c += blockDim.x) {
-    const float g = gram[row * width + c];
-    total += g * to_float(w[row * width + c]);
-    dw.put(row * width + c, factor * g);
+  for (int64_t c = threadIdx.x * V; c < width; c += blockDim.x * V) {
+    float g[V], of_weight[V];
+    gram.load(row * width + c, g);
+    w.load(row * width + c, of_weight);
+#pragma unroll
+    for (int k = 0; k < V; ++k) {
+      total += g[k] * of_weight[k];
+      g[k] *= factor;
+    }
+    dw.store(row * width + c, g);
   }
   total = warp_sum(total);
   if (lane_id() == 0) sums[warp_id()] = total;
@@ -41,12 +55,24 @@ __global__ void sum_rows(int64_t rows, const float* totals, Sink<float> out) {  
   if (lane_id() == 0) out.put(0, static_cast<float>(total));
 }
 
+// Runs body.operator()<T, V>(); V neighbours at a time where rows and addresses allow it.
+template <class Body>
+void with_weight(const Tensor& w, std::initializer_list<Tensor> others, Body&& body) {
+  constexpr int kTogether = 4;
+  bool together = w.cols() % kTogether == 0;
+  for (const Tensor& t : others) together &= !t || reinterpret_cast<uintptr_t>(t.data) % 16 == 0;
+  with_type(w, false, [&]<class T, int>() {
+    together&& reinterpret_cast<uintptr_t>(w.data) % 16 == 0 ? body.template operator()<T, kTogether>()
+                                                             : body.template operator()<T, 1>();
+  });
+}
+
 }  // namespace
 
 void scale_rows(Scratch& scratch, const Tensor& w, const Tensor& scale, const Tensor& out) {
-  with_type(w, false, [&]<class T, int V>() {
-    scale_rows_kernel<T><<<blocks_for(scratch.context(), w.numel()), kThreads, 0, scratch.stream()>>>(
-        w.numel(), w.cols(), scale.numel(), pointer<T>(w), pointer<float>(scale), pointer<T>(out));
+  with_weight(w, {out}, [&]<class T, int V>() {
+    scale_rows_kernel<T, V><<<static_cast<unsigned>(w.rows()), kThreads, 0, scratch.stream()>>>(
+        w.cols(), scale.numel(), source<T>(w), pointer<float>(scale), sink<T>(out));
   });
   check_launch("scale_rows");
 }
@@ -56,9 +82,9 @@ void scaled_weight_gradients(Scratch& scratch, const Tensor& gram, const Tensor&
   if (!dw && !dscale) return;
   const int64_t rows = w.rows(), scales = scale.numel();
   float* totals = scratch.take<float>(rows);
-  with_type(w, false, [&]<class T, int V>() {
-    weight_gradients<T><<<static_cast<unsigned>(rows), kThreads, 0, scratch.stream()>>>(
-        w.cols(), scales, pointer<float>(gram), pointer<T>(w), pointer<float>(scale), sink<float>(dw), sink<float>(dscale),
+  with_weight(w, {gram, dw}, [&]<class T, int V>() {
+    weight_gradients<T, V><<<static_cast<unsigned>(rows), kThreads, 0, scratch.stream()>>>(
+        w.cols(), scales, source<float>(gram), source<T>(w), pointer<float>(scale), sink<float>(dw), sink<float>(dscale),
         totals);
   });
   check_launch("weight_gradients");
