@@ -11,7 +11,10 @@ BuildContext::BuildContext(Tape& tape, const Recipe& recipe, const ParamStore& p
   if (inputs.targets) targets = tape.input("targets", inputs.targets);
   if (inputs.head_rows) head_rows_ = tape.input("head_rows", inputs.head_rows);
   rope = tape.input("rope", inputs.rope);
-  if (inputs.segment_start) segment_start = tape.input("segment_start", inputs.segment_start);
+  if (inputs.segment_start) {
+    segment_start = tape.input("segment_start", inputs.segment_start);
+    segment_tiles = tape.one(SegmentTiles{.row_length = inputs.row_length}, {segment_start});  // once for all layers
+  }
 }
 
 Var BuildContext::param(ParamId id) {

@@ -27,7 +27,7 @@ class BuildContext {
   Var adapted(Var base, Var x, Var gain, AdapterSite site);
   bool has_adapter(AdapterSite site) const { return inputs_->adapters && has(inputs_->adapters->sites, site); }
 
-  Var tokens, targets, segment_start, rope;
+  Var tokens, targets, segment_start, segment_tiles, rope;
   Var x0;           // the stream after the embedding, mixed into every block
   Var value_embed;  // (M, K·E), shared by the layers that use it
 

@@ -35,6 +35,7 @@
 #include "ops/qk_norm_rope.h"
 #include "ops/qkv_project.h"
 #include "ops/rms_norm.h"
+#include "ops/segment_tiles.h"
 #include "ops/skip.h"
 #include "ops/smear_gate.h"
 #include "ops/smear_gate_input.h"

@@ -14,6 +14,9 @@ OpPlan Attention::plan(const In& in) const {
   if (in.segment_start)
     require(in.segment_start.spec.dtype == DType::i32 && in.segment_start.numel() == rows, name,
             "segment_start must be i32 (M)");
+  if (in.tiles)
+    require(in.segment_start && in.tiles.numel() == SegmentTilesLayout(rows, row_length).words(), name,
+            "tiles must be those of segment_start");
   const Spec each_head = like(in.q, {rows, heads});
   if (in.logit) require(in.logit.spec.shape == each_head.shape, name, "logit must be (M, H)");
   // One query's scores in double; then sums of dk and dv beside two such rows, and dy where it is not the result's gradient.

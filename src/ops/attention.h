@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ops/head_output.h"
+#include "ops/segment_tiles.h"
 
 namespace fairway {
 
@@ -24,6 +25,7 @@ struct Attention {
     T v;              // (M, K·E)
     T segment_start;  // i32 (M), non-decreasing, optional
     T logit;          // (M, H) of the gate, optional
+    T tiles;          // SegmentTiles of segment_start, for backends that work in tiles; where it is absent they make it
   };
   template <class T>
   struct OutOf {
@@ -41,7 +43,8 @@ struct Attention {
                                  .k = arg::activation,
                                  .v = arg::activation,
                                  .segment_start = arg::index.optional(),
-                                 .logit = arg::statistic.optional()};
+                                 .logit = arg::statistic.optional(),
+                                 .tiles = arg::index.optional()};
   static constexpr OutOf<Arg> kOut{.z = arg::activation.reread()};
   static constexpr SavedOf<Arg> kSaved{.lse = arg::statistic, .dot = arg::statistic};
   OpPlan plan(const In&) const;

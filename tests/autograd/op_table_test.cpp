@@ -57,7 +57,8 @@ TEST_F(OpTable, WhatPassesIsNotRead) {
 TEST_F(OpTable, CountsAttentionInsideDocuments) {
   std::vector<int32_t> starts{0, 0, 2, 2, 4, 4, 6, 6};
   const Var start = tape_.input("segment_start", make_view(starts.data(), {{8}, DType::i32}));
-  tape_.one(Attention{.row_length = 8, .heads = 1, .kv_heads = 1}, {param({8, 4}), param({8, 4}), param({8, 4}), start, Var{}});
+  tape_.one(Attention{.row_length = 8, .heads = 1, .kv_heads = 1},
+            {param({8, 4}), param({8, 4}), param({8, 4}), start, Var{}, Var{}});
   const auto session = executor_->open(std::move(tape_).finish());
   EXPECT_EQ(op_table(*executor_, *session, 1).front().flops, 2 * 8 * 8 * 4 / 4.0);
 }

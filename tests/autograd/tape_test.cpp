@@ -236,7 +236,7 @@ TEST_F(TapeTest, WrongShapesAreRefusedByTheOp) {
   EXPECT_THAT(refusal([&] { tape_.one(Embed{}, {x(), x()}); }), HasSubstr("[embed] "));
   EXPECT_THAT(refusal([&] { tape_.one(QkvProject{}, {x(), small, small, small}); }), HasSubstr("[qkv_project] "));
   EXPECT_THAT(refusal([&] {
-                tape_.one(Attention{.row_length = 1, .heads = 2, .kv_heads = 1}, {x(), x(), x(), Var{}, Var{}});
+                tape_.one(Attention{.row_length = 1, .heads = 2, .kv_heads = 1}, {x(), x(), x(), Var{}, Var{}, Var{}});
               }),
               HasSubstr("[attention] "));
   EXPECT_THAT(refusal([&] { tape_.one(NewtonSchulz{}, {x()}); }), HasSubstr("[newton_schulz] "));

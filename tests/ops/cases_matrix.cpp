@@ -34,10 +34,11 @@ OpCase<Attention> attention_case(int64_t sequences, int64_t length, int64_t head
                      .exclusive = (output & kExclusive) != 0};
   // A row that sees only itself has no gradient through its score.
   const Allowed allowed{.noise = length == 1 || segment == 1 ? 1e-6 : 0};
-  return {op,
-          {uniform({rows, heads * size}, -2, 2), uniform({rows, kv_heads * size}, -2, 2), uniform({rows, kv_heads * size}),
-           segment > 0 ? segments(rows, segment) : absent(), output & kGated ? uniform({rows, heads}, -2, 2) : absent()},
-          allowed};
+  return {
+      op,
+      {uniform({rows, heads * size}, -2, 2), uniform({rows, kv_heads * size}, -2, 2), uniform({rows, kv_heads * size}),
+       segment > 0 ? segments(rows, segment) : absent(), output & kGated ? uniform({rows, heads}, -2, 2) : absent(), absent()},
+      allowed};
 }
 
 }  // namespace
@@ -155,6 +156,16 @@ std::vector<OpCase<PickRows>> cases(const PickRows&) {
     for (const double segment : {1.0, 3.0}) list.push_back({{}, {segments(23, segment), uniform({23, width})}});
   list.push_back({{}, {segments(9, 2), uniform({200, 16})}});
   list.push_back({{}, {segments(1, 1), uniform({1, 8})}});
+  return list;
+}
+
+std::vector<OpCase<SegmentTiles>> cases(const SegmentTiles&) {
+  std::vector<OpCase<SegmentTiles>> list;
+  for (const int64_t rows : {1, 63, 64, 65, 127, 128, 129, 300, 1000, 5000})
+    for (const double segment : {1.0, 2.0, 30.0, 64.0, 200.0, 1e9})
+      list.push_back({{.row_length = rows}, {segments(rows, segment)}});
+  list.push_back({{.row_length = 700}, {segments(700, 5, 400)}});  // a long document before many short ones
+  list.push_back({{.row_length = 9000}, {segments(9000, 70)}});
   return list;
 }
 

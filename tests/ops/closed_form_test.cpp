@@ -88,8 +88,25 @@ TEST(Attention, AveragesTheVisibleRows) {
   const Attention op{.row_length = 4, .heads = 1, .kv_heads = 1, .scale = 1};
   EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), {}, {}})[0],
               ElementsAre(1, DoubleNear(2, 1e-15), DoubleNear(3, 1e-15), DoubleNear(4.5, 1e-15)));
-  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), starts.tensor(), {}})[0],
+  EXPECT_THAT(call(op, {zeros.tensor(), zeros.tensor(), v.tensor(), starts.tensor(), {}, {}})[0],
               ElementsAre(1, DoubleNear(2, 1e-15), 5, DoubleNear(7, 1e-15)));
+}
+
+// 70 tokens, then 130: the second document begins a tile of its own and goes on in another, which is taken first.
+TEST(SegmentTiles, LongDocumentsBeginTheirOwn) {
+  std::vector<double> start(200, 0);
+  std::fill(start.begin() + 70, start.end(), 70);
+  const std::vector<double> out = call(SegmentTiles{.row_length = 200}, {integers(start).tensor()})[0];
+  const SegmentTilesLayout at(200, 200);
+  const auto part = [&](int64_t from, int64_t count) {
+    return std::vector<double>(out.begin() + from, out.begin() + from + count);
+  };
+  EXPECT_THAT(part(at.count(), 1), ElementsAre(3));
+  EXPECT_THAT(part(at.tiles(), 12), ElementsAre(0, 70, 0, 1, 70, 198, 0, 2, 198, 200, 1, 1));
+  EXPECT_THAT(part(at.order(), 3), ElementsAre(2, 1, 0));
+  EXPECT_THAT(part(at.ends() + 69, 2), ElementsAre(70, 200));
+  EXPECT_THAT(part(at.slots() + 69, 2), ElementsAre(69, 128));
+  EXPECT_EQ(out[static_cast<size_t>(at.slots() + 199)], 257);
 }
 
 TEST(HeadOutput, SubtractsTheOwnValueAndSurvivesAZeroOne) {

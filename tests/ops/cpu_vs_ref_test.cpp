@@ -119,6 +119,7 @@ TEST(CpuVsRefLarge, Documents) {
   check_large<LowRankAdd>(
       {{.scale = 1.8},
        {rows(), rows(), uniform({4, 20, kWidth}, -0.2, 0.2), uniform({4, kWidth, 20}, -0.2, 0.2), uniform({kWidth})}});
+  check_large<SegmentTiles>({{.row_length = 60'000}, {segments(60'000, 150)}});
   check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
   check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), absent(), absent()}});
   check_large<DistributionDigest>(

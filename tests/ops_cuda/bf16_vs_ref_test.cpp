@@ -296,7 +296,7 @@ TEST(CudaBf16Published, Heads) {
     for (const Slot& gate : {absent(), logit}) {
       const auto check = [&](int64_t length, const Slot& start) {
         check_published<Attention>({{.row_length = length, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = exclusive},
-                                    {q, k, v, start, gate}});
+                                    {q, k, v, start, gate, absent()}});
       };
       check(kRows, absent());
       check(128, absent());
@@ -311,7 +311,7 @@ TEST(CudaBf16Published, DocumentsOfEveryLength) {
   const Attention op{.row_length = kMany, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = true};
   for (const Slot& starts : {segments(kMany, 4, 400), segments(kMany, 60, 130), segments(kMany, 90), segments(kMany, 150, 1),
                              segments(kMany, 2), segments(kMany, 1e9)})
-    check_published<Attention>({op, {q, k, v, starts, uniform({kMany, 8}, -2, 2)}});
+    check_published<Attention>({op, {q, k, v, starts, uniform({kMany, 8}, -2, 2), absent()}});
 }
 
 TEST(CudaBf16Published, Products) {

@@ -100,7 +100,8 @@ TEST(CudaVsRefLarge, Heads) {
   check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, absent()}});
   check_large<HeadOutput>({{.heads = 4, .kv_heads = 2}, {q, k, uniform({kRows, 4})}});
   check_large<GateLogits>({{}, {rows(), uniform({4, 12})}});
-  check_large<Attention>({{.row_length = 160, .heads = 4, .kv_heads = 2, .scale = 0.125}, {q, k, k, absent(), absent()}});
+  check_large<Attention>(
+      {{.row_length = 160, .heads = 4, .kv_heads = 2, .scale = 0.125}, {q, k, k, absent(), absent(), absent()}});
 }
 
 TEST(CudaVsRefLarge, Tables) {
@@ -113,6 +114,8 @@ TEST(CudaVsRefLarge, Tables) {
 TEST(CudaVsRefLarge, Documents) {
   const Slot down = uniform({4, 16, kWidth}, -0.2, 0.2), up = uniform({4, kWidth, 16}, -0.2, 0.2);
   check_large<LowRankAdd>({{.scale = 1.8}, {rows(), rows(), down, up, uniform({kWidth})}});
+  check_large<SegmentTiles>({{.row_length = 98'304}, {segments(98'304, 40)}});  // runs of more tiles than planning threads
+  check_large<SegmentTiles>({{.row_length = 98'304}, {segments(98'304, 2, 60'000)}});
   check_large<PickRows>({{}, {segments(kRows, 4), rows()}});
   check_large<DistributionDigest>({{}, {uniform({kRows, 1031}, -9, 9), uniform({kRows}, 9, 12), absent(), absent()}});
   check_large<DistributionDigest>(

@@ -185,7 +185,7 @@ NaiveResults naive_bf16(const Attention& op, const std::vector<Naive>& in, const
   const Naive dlogit = made(logit.rows, logit.cols, [&](int64_t m, int64_t h) {
     return 0.5 * (1 - open(m, h)) * sum(size, [&](int64_t e) { return at(dz, m, h * size + e) * at(z, m, h * size + e); });
   });
-  return {{z}, {dq, dk, dv, {}, dlogit}};
+  return {{z}, {dq, dk, dv, {}, dlogit, {}}};
 }
 
 }  // namespace fairway::ops_test

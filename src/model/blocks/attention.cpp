@@ -20,7 +20,7 @@ Var attend(BuildContext& c, Var q, Var k, Var v, bool exclusive, Var logit) {
   }
   const Attention attention{
       .row_length = c.inputs().row_length, .heads = m.heads, .kv_heads = m.kv_heads, .scale = scale, .exclusive = exclusive};
-  return c.tape().one(attention, {q, k, v, c.segment_start, logit});
+  return c.tape().one(attention, {q, k, v, c.segment_start, logit, c.segment_tiles});
 }
 
 }  // namespace

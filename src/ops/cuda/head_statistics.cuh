@@ -3,6 +3,7 @@
 
 #include "ops/cuda/context.h"
 #include "ops/cuda/heads.cuh"
+#include "ops/segment_tiles.h"
 
 namespace fairway::cuda {
 
@@ -26,6 +27,17 @@ struct HeadStatistics {
     PairStatistics& to = of_pairs[(block * slots + at) / 2];
     to.lse[at % 2] = lse[block * length.value + place] * kLog2E;
     to.along[at % 2] = along;
+    if (slot != nullptr && (row + 1 == length.value || static_cast<unsigned>(slot[row + 1]) != at + 1))
+      empty_rest(block, at + 1);
+  }
+
+ private:
+  // Zeros where a tile has no more rows: they leave every product finite.
+  __device__ void empty_rest(unsigned block, unsigned at) const {
+    for (; at % SegmentTiles::kRows != 0; ++at) {
+      PairStatistics& none = of_pairs[(block * slots + at) / 2];
+      none.lse[at % 2] = none.along[at % 2] = 0;
+    }
   }
 };
 

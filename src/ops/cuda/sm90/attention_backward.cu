@@ -93,7 +93,7 @@ struct Walk {
     w.group = s.heads / s.kv_heads;
     if constexpr (Segmented) {
       const int tile = documents.order[ticket / s.kv_heads];
-      const DocumentTile keys = documents.tiles[tile];
+      const SegmentTile keys = documents.tiles[tile];
       w.sequence = 0, w.kv_head = ticket % s.kv_heads;
       w.first_key = keys.first, w.end = keys.end, w.first_slot = tile * kPair;
       w.total = w.group * keys.reach;
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 void attention_tiles_backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b,
                               const Backward<HeadOutput>& output) {
   const HeadShape s = head_shape(op, b.in);
-  const DocumentTiles documents = document_tiles(scratch, s);
+  const DocumentTiles documents = document_tiles(scratch, op, b.in);
   const HeadStatistics statistics = head_statistics(scratch, s, documents, b.saved.lse);
   const int64_t slots = b.in.q.rows() / s.length * s.heads * statistics.slots, counters = slots / kPair + 1;
   Sums sums{scratch.take<FloatTile>(slots / kTile), scratch.take<int>(counters), nullptr};

@@ -94,7 +94,7 @@ struct Task {
   template <bool Segmented>
   __device__ static Task of(const HeadShape& s, const DocumentTiles& documents, int all_rows, int item) {
     if constexpr (Segmented) {
-      const DocumentTile tile = documents.next(item / s.heads);
+      const SegmentTile tile = documents.next(item / s.heads);
       return {0, item % s.heads, tile.first, tile.end, tile.back + 1};
     } else {
       const int columns = all_rows / s.length * s.heads, pairs = s.length / kPair - item / columns;
@@ -301,7 +301,7 @@ void attention_tiles_forward(Scratch& scratch, const Attention& op, const Forwar
   const HeadShape s = head_shape(op, f.in);
   const Maps maps{tile_map(f.in.q), tile_map(f.in.k), tile_map(f.in.v)};
   const auto rows = static_cast<int>(f.in.q.rows());
-  const DocumentTiles documents = document_tiles(scratch, s);
+  const DocumentTiles documents = document_tiles(scratch, op, f.in);
   int* counter = scratch.take<int>(1);
   check(cudaMemsetAsync(counter, 0, sizeof(int), scratch.stream()), "cudaMemsetAsync");
   launch_tiles<Shared>(scratch, f.in.segment_start ? forward_kernel<true> : forward_kernel<false>,

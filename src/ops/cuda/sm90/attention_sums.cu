@@ -24,21 +24,6 @@ __global__ void gather_kernel(unsigned items, const bf16* a, const bf16* b, Head
   }
 }
 
-// Where the rows of a tile lie, and statistics that leave every product finite where it has none.
-__global__ void settle_tiles(DocumentTiles documents, HeadStatistics to, int* slot) {
-  const int tile = static_cast<int>(blockIdx.x), place = static_cast<int>(threadIdx.x);
-  if (tile >= *documents.count) return;
-  const int row = documents.tiles[tile].first + place, at = tile * kPair + place;
-  if (row < documents.tiles[tile].end) {
-    slot[row] = at;
-    return;
-  }
-  for (unsigned head = 0; head < to.heads.value; ++head) {
-    PairStatistics& none = to.of_pairs[(head * to.slots + static_cast<unsigned>(at)) / 2];
-    none.lse[at % 2] = none.along[at % 2] = 0;
-  }
-}
-
 // Eight lanes a query and head.
 __global__ void round_kernel(HeadStatistics slots, unsigned lines, const float* sums, float factor, Places dq) {
   const unsigned lane = threadIdx.x % kPieces;
@@ -61,15 +46,12 @@ __global__ void round_kernel(HeadStatistics slots, unsigned lines, const float* 
 HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const DocumentTiles& documents, const Tensor& lse) {
   const bool packed = documents.tiles != nullptr;
   const int slots = packed ? documents.most * kPair : s.length;
-  int* slot = packed ? scratch.take<int>(s.length) : nullptr;
-  const HeadStatistics to{scratch.take<PairStatistics>(lse.numel() / s.length * slots / 2),
-                          pointer<float>(lse),
-                          Divisor(s.heads),
-                          Divisor(s.length),
-                          slot,
-                          static_cast<unsigned>(slots)};
-  if (packed) settle_tiles<<<documents.most, kPair, 0, scratch.stream()>>>(documents, to, slot);
-  return to;
+  return {scratch.take<PairStatistics>(lse.numel() / s.length * slots / 2),
+          pointer<float>(lse),
+          Divisor(s.heads),
+          Divisor(s.length),
+          documents.slots,
+          static_cast<unsigned>(slots)};
 }
 
 void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b) {

@@ -8,8 +8,7 @@
 
 namespace fairway::cuda {
 
-// Room for the statistics of all rows, in scratch memory. Those of packed documents lie as their tiles do, with zeros where a
-// tile has no row.
+// Room for the statistics of all rows, in scratch memory. Those of packed documents lie as their tiles do.
 HeadStatistics head_statistics(Scratch& scratch, const HeadShape& s, const DocumentTiles& documents, const Tensor& lse);
 // Fills them from rows of heads a and b with Σ a·b = along.
 void gather_statistics(Scratch& scratch, const HeadStatistics& statistics, const Tensor& a, const Tensor& b);

@@ -1,27 +1,24 @@
-// Packed documents cut into tiles of at most 128 rows, so that attention's work follows the pairs inside of documents. A tile
-// begins where a row of the batch does, where a document begins behind one of at least 64 tokens, and 128 rows after the tile
-// before. So a long document begins its own tiles (at any other place it would meet one more of them), and short ones share.
-// Only what lies before a row says where its tile begins: a score does not depend on later text, nor on other rows.
+// SegmentTiles as attention's kernels read them.
 #pragma once
 
+#include "ops/cuda/segment_tiles.h"
 #include "ops/cuda/sm90/attention_shape.cuh"
 
 namespace fairway::cuda {
 
-struct alignas(16) DocumentTile {
-  int first, end;   // its rows
-  int back, reach;  // tiles before it in which its first row sees keys; tiles from itself on in which its last key is seen
-};
+static_assert(SegmentTiles::kRows == kPair);
 
 struct DocumentTiles {
-  const DocumentTile* tiles = nullptr;  // in the order of rows; null: whole sequences
-  const int* order = nullptr;           // their numbers: longest runs of tiles first, the last tile of each first
-  const int* count = nullptr;           // of tiles
-  const int* ends = nullptr;            // (T) where each row's document ends
-  int most = 0;                         // tiles that there may be
-  __device__ const DocumentTile& next(int item) const { return tiles[order[item]]; }
+  const SegmentTile* tiles = nullptr;  // in the order of rows; null: whole sequences
+  const int* order = nullptr;
+  const int* count = nullptr;
+  const int* ends = nullptr;   // (T) where each row's document ends
+  const int* slots = nullptr;  // (T) where each row lies among those of all tiles
+  int most = 0;                // tiles that there may be
+  __device__ const SegmentTile& next(int item) const { return tiles[order[item]]; }
 };
 
-DocumentTiles document_tiles(Scratch& scratch, const HeadShape& s);
+// None without segments.
+DocumentTiles document_tiles(Scratch& scratch, const Attention& op, const Attention::In& in);
 
 }  // namespace fairway::cuda
