@@ -1,6 +1,7 @@
 #include "base/progress_line.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,26 +13,35 @@
 namespace fairway {
 namespace {
 
-constexpr double kTerminalInterval = 0.1, kFirstInterval = 1, kLongestInterval = 15;
+constexpr double kTerminalInterval = 0.1, kFirstInterval = 10, kLaterInterval = 60, kFirst = 60;
+
+// Of standard error's terminal, as it is now: windows change.
+size_t terminal_columns() {
+  constexpr size_t kUsual = 80;
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
 
 }  // namespace
 
-ProgressLine::ProgressLine(bool quiet)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), interval_(terminal_ ? kTerminalInterval : kFirstInterval) {}
+ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), begun_(seconds_now()) {}
 
 ProgressLine::~ProgressLine() {
   if (drawn_ && terminal_) print_err("\n");
 }
 
-bool ProgressLine::due() const { return !quiet_ && seconds_now() - last_ >= interval_; }
+bool ProgressLine::due() const {
+  const double now = seconds_now();
+  const double interval = terminal_ ? kTerminalInterval : now - begun_ < kFirst ? kFirstInterval : kLaterInterval;
+  return !quiet_ && now - last_ >= interval;
+}
 
 void ProgressLine::show(const std::string& line) {
   if (quiet_) return;
   if (terminal_) {
-    print_err(fmt::format("\r{}\x1b[K", printable(line)));
+    print_err(fmt::format("\r{}\x1b[K", fitted(printable(line), terminal_columns() - 1)));  // a full line would scroll
   } else {
     print_err(printable(line) + "\n");
-    interval_ = std::min(interval_ * 1.3, kLongestInterval);
   }
   drawn_ = true;
   last_ = seconds_now();
@@ -41,6 +51,17 @@ void ProgressLine::say(const std::string& line) {
   if (quiet_) return;
   print_err(fmt::format("{}{}\n", terminal_ && drawn_ ? "\r\x1b[K" : "", printable(line)));
   drawn_ = false;
+}
+
+std::string fitted(const std::string& line, size_t columns) {
+  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+  size_t characters = 0, last = 0;  // where the last character that may stay begins
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (continues(line[i])) continue;
+    if (characters < columns) last = i;
+    if (++characters > columns) return columns == 0 ? "" : line.substr(0, last) + "…";
+  }
+  return line;
 }
 
 std::string duration_text(double seconds) {

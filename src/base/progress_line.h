@@ -1,4 +1,5 @@
-// One line that tells how long work stands: redrawn in place on a terminal, printed now and then elsewhere.
+// One line that tells how long work stands: redrawn in place on a terminal and cut to its width, elsewhere printed every ten
+// seconds and, after the first minute, every minute.
 #pragma once
 
 #include <string>
@@ -15,9 +16,11 @@ class ProgressLine {
 
  private:
   bool quiet_, terminal_, drawn_ = false;
-  double last_ = 0;
-  double interval_;  // seconds; elsewhere than on a terminal it grows with the length of the work
+  double begun_, last_ = 0;  // seconds
 };
+
+// At most `columns` characters of UTF-8; what was cut leaves "…".
+std::string fitted(const std::string& line, size_t columns);
 
 std::string duration_text(double seconds);  // "2m05s"
 std::string quantity_text(double value);    // "1.23M"
