@@ -12,7 +12,7 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan torture clean
+.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan torture sbom clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,7 +24,8 @@ help:
 	@echo "make format    rewrite sources with clang-format"
 	@echo "make sanitize  the quick tests under AddressSanitizer and UBSan (part of make test)"
 	@echo "make tsan      the threaded tests under ThreadSanitizer"
-	@echo "make torture   every file operation of six commands goes wrong once, in five ways (hours)"
+	@echo "make torture   every file operation of six commands goes wrong once, in five ways, and allocations (hours)"
+	@echo "make sbom      build/fairway.spdx.json: what the program is made of, with versions and licences (SPDX)"
 	@echo "make cuda      build/cuda: the program with CUDA, and the tests that need a device"
 	@echo "make clean     remove build/"
 
@@ -62,6 +63,11 @@ torture:
 	cmake --preset release --log-level=WARNING $(launcher)
 	cmake --build build -j $(JOBS) --target fairway faults_test
 	FAIRWAY_TORTURE=all build/bin/faults_test
+
+sbom:
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway
+	scripts/sbom build >build/fairway.spdx.json
 
 bench: build
 	build/bin/fairway bench ops

@@ -10,6 +10,14 @@ target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
   -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
+# What makes a wrong write end the program instead of serving an attacker. tests/hardening reads it off the program; what it costs
+# is in docs/dependencies.md. Sanitizers do the same themselves, and miss what checked library functions do.
+option(FAIRWAY_HARDENING "Checked library functions, stack protector, read-only relocations, addresses that change" ON)
+if(FAIRWAY_HARDENING AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT FAIRWAY_FUZZ)
+  target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE>)
+  target_link_options(fairway_options INTERFACE -pie LINKER:-z,relro,-z,now,-z,noexecstack)
+endif()
+
 # fairway_record(target): what a record needs (train, pack, score). The others serve people; no target of a record links them.
 function(fairway_record target)
   set_property(GLOBAL APPEND PROPERTY FAIRWAY_RECORD_TARGETS ${target})

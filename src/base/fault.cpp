@@ -19,10 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Kind { none, fail, full, shorten, stop, power };
-constexpr std::array<std::string_view, 6> kKinds{"", "fail", "full", "short", "stop", "power"};
+enum class Kind { none, fail, full, shorten, stop, power, memory, room, device, nan };
+constexpr std::array<std::string_view, 10> kKinds{"",      "fail",   "full", "short",  "stop",
+                                                  "power", "memory", "room", "device", "nan"};
 constexpr std::array<std::string_view, 9> kOperations{"open",     "create", "read",   "write", "sync",
                                                       "truncate", "rename", "remove", "mkdir"};
+
+Kind kind_of(Event event) { return static_cast<Kind>(static_cast<int>(Kind::memory) + static_cast<int>(event)); }
+static_assert(static_cast<int>(Kind::nan) - static_cast<int>(Kind::memory) == static_cast<int>(Event::nan));
 
 struct Plan {
   Kind kind = Kind::none;
@@ -54,7 +58,7 @@ class Faults {
   // Whether this operation is the one; for a disk that is full, also all that need room after it.
   Kind next(Operation operation, const fs::path& path) {
     const bool moves = operation == Operation::read || operation == Operation::write;
-    if (plan_.kind == Kind::shorten && !moves) return Kind::none;
+    if (plan_.kind >= Kind::memory || (plan_.kind == Kind::shorten && !moves)) return Kind::none;
     ++count_;
     const bool needs_room = operation == Operation::write || operation == Operation::truncate ||
                             operation == Operation::create || operation == Operation::make_folder ||
@@ -65,6 +69,15 @@ class Faults {
                        kOperations[static_cast<size_t>(operation)], path.string()));
     told_ = true;
     return plan_.kind;
+  }
+
+  // A device that is lost stays so.
+  bool strikes(Event event) {
+    if (plan_.kind != kind_of(event)) return false;
+    ++count_;
+    if (event == Event::device ? count_ < plan_.at : count_ != plan_.at) return false;
+    if (!told_) tell(fmt::format("FAIRWAY_FAULT: {} at operation {}\n", kKinds[static_cast<size_t>(plan_.kind)], count_));
+    return told_ = true;
   }
 
   [[noreturn]] void end() {
@@ -145,6 +158,11 @@ const bool armed = planned().kind != Kind::none;
 bool passes(Operation operation, const fs::path& path) {
   const std::lock_guard guard(faults().mutex);
   return !fails(faults().next(operation, path));
+}
+
+bool strikes(Event event) {
+  const std::lock_guard guard(faults().mutex);
+  return faults().strikes(event);
 }
 
 size_t share_of(Operation operation, int fd, size_t bytes, ssize_t (*move)(void* context, size_t bytes), void* context) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -37,6 +38,15 @@ int container_limit() {
   return std::max(1, static_cast<int>(std::ceil(quota / period)));
 }
 
+void end_team(std::vector<std::thread>& workers, std::mutex& mutex, std::condition_variable& wake, std::atomic<bool>& stop) {
+  {
+    std::lock_guard lock(mutex);
+    stop = true;
+  }
+  wake.notify_all();
+  for (auto& thread : workers) thread.join();
+}
+
 }  // namespace
 
 int hardware_threads() {
@@ -45,17 +55,16 @@ int hardware_threads() {
 }
 
 ThreadPool::ThreadPool(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
+  try {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
+  } catch (const std::exception& error) {
+    end_team(workers_, mutex_, wake_, stop_);  // those that did start
+    throw WorkError("a team of " + std::to_string(threads) + " threads could not be started (" + error.what() +
+                    "): not enough memory or threads are left here; give fewer --threads");
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  for (auto& thread : workers_) thread.join();
-}
+ThreadPool::~ThreadPool() { end_team(workers_, mutex_, wake_, stop_); }
 
 void ThreadPool::call(Thunk thunk, void* context, int64_t i) {
   if (failed_.load(std::memory_order_relaxed)) return;

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "base/error.h"
+#include "base/device_error.h"
 #include "comm/device_staging.h"
 #include "tensor/cuda_queue.h"
 
@@ -11,7 +11,7 @@ namespace fairway {
 namespace {
 
 void check_copy(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) throw WorkError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
+  if (status != cudaSuccess) throw DeviceError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.h"
+#include "base/device_error.h"
 #include "comm/nccl_library.h"
 #include "comm/nccl_start.h"
 #include "comm/rendezvous.h"
@@ -20,7 +20,7 @@ namespace fairway {
 namespace {
 
 void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) throw WorkError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
+  if (status != cudaSuccess) throw DeviceError(std::string(what) + " between ranks failed: " + cudaGetErrorString(status));
 }
 
 size_t piece_bytes(const Tensor& tensor, int pieces) { return tensor.spec.bytes() / static_cast<size_t>(pieces); }
@@ -48,7 +48,7 @@ class NcclRanks final : public Communicator {
   void do_wait(Request request) override;
 
   void check(ncclResult_t status, const char* what) const {
-    if (status != ncclSuccess) throw WorkError(std::string(what) + " failed: " + nccl_.error_string(status));
+    if (status != ncclSuccess) throw DeviceError(std::string(what) + " failed: " + nccl_.error_string(status));
   }
   // Before anything is followed the host has waited for whatever was written: the default stream will do.
   cudaStream_t followed_stream() const { return followed() == nullptr ? nullptr : cuda::stream_of(*followed()); }

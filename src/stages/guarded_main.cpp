@@ -2,6 +2,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -34,6 +35,9 @@ int guarded_main(const std::string& program, const std::function<int()>& work) {
     return fail(program + ": out of memory", 1);
   } catch (const std::length_error&) {  // what a container says when asked for more than any memory has
     return fail(program + ": out of memory", 1);
+  } catch (const std::system_error& error) {
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    return fail(program + ": " + error.what() + (thread ? ": no memory is left for a thread; give fewer --threads" : ""), 1);
   } catch (const std::exception& error) {
     return fail(program + ": " + error.what(), 1);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/fault.h"
 
 namespace fairway {
 namespace {
@@ -20,7 +21,8 @@ uint64_t next_id() {
 Memory::Memory(const std::string& name, size_t bytes) : id_(next_id()), bytes_(align_up(bytes)) {
   if (bytes_ == 0) return;
   // Anonymous pages come zeroed and are only backed once touched, so a large arena costs nothing at start-up.
-  void* pages = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool refused = fault::armed && fault::strikes(fault::Event::memory);
+  void* pages = refused ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) {
     throw WorkError("arena '" + name + "' needs " + std::to_string(bytes_ >> 20) +
                     " MiB, more than this machine can give; use a smaller batch or model");

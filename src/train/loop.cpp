@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <new>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/device_error.h"
 #include "base/signals.h"
 #include "optim/schedule.h"
 #include "train/averaged_weights.h"
@@ -47,6 +48,7 @@ class Loop {
   TrainSummary run(ThreadPool& pool);
 
  private:
+  TrainSummary whole_run(ThreadPool& pool);
   TrainSummary steps_to_the_end();
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
@@ -156,7 +158,21 @@ void Loop::keep_free() {
   teller_.keeps_free(after);
 }
 
+// What no further step can mend ends the run; its checkpoints stay.
 TrainSummary Loop::run(ThreadPool& pool) {
+  try {
+    return whole_run(pool);
+  } catch (const DeviceError& error) {
+    throw WorkError(fmt::format("after step {}: {}; {}; go on with --resume", progress_.step, error.what(), kept()));
+  } catch (const std::bad_alloc&) {
+    throw WorkError(
+        fmt::format("after step {}: out of memory; {}; go on with --resume where there is more, or begin with a smaller "
+                    "train.micro_batch_tokens",
+                    progress_.step, kept()));
+  }
+}
+
+TrainSummary Loop::whole_run(ThreadPool& pool) {
   begin(pool);
   const TrainSummary summary = steps_to_the_end();
   const std::string table =

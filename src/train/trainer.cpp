@@ -1,13 +1,21 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
+#include "base/fault.h"
 #include "base/timeline.h"
 #include "model/initialize.h"
 
 namespace fairway {
 namespace {
+
+// Of the mean over so many micro-batches.
+double gradient_of_loss(int64_t batches) {
+  const bool spoiled = fault::armed && fault::strikes(fault::Event::nan);
+  return spoiled ? std::numeric_limits<double>::quiet_NaN() : 1.0 / static_cast<double>(batches);
+}
 
 size_t io_bytes(const Recipe& recipe, const Geometry& geometry) {
   const auto tokens = static_cast<size_t>(geometry.tokens);
@@ -127,7 +135,7 @@ void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumb
     const int64_t begin = rank * per_rank;
     optimizer_.begin_rank();
     for (int64_t i = 0; i < per_rank; ++i) {
-      load(next(), 1.0 / static_cast<double>(per_rank));
+      load(next(), gradient_of_loss(per_rank));
       const TimelineRange range("forward and backward");
       if (i + 1 == per_rank) {
         optimizer_.run_last(passes);

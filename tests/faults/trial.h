@@ -1,4 +1,4 @@
-// A command whose file operations go wrong one after another (base/fault.h). After each fault it is run again, and what it
+// A command whose operations go wrong one after another (base/fault.h). After each fault it is run again, and what it
 // leaves must be what it leaves undisturbed.
 #pragma once
 

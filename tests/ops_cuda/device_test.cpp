@@ -73,6 +73,21 @@ TEST(DeviceSupport, EveryReasonHasItsSentence) {
   }
 }
 
+TEST(DeviceFailure, EachKindSaysWhatToDo) {
+  using cuda::Failure, cuda::sentence_of;
+  const size_t mib = size_t{1} << 20;
+  EXPECT_THAT(sentence_of({Failure::Kind::no_room, "cudaMalloc", "out of memory", 512 * mib, 120 * mib}),
+              AllOf(HasSubstr("no room for 512 MiB"), HasSubstr("120 MiB are free"), HasSubstr("train.micro_batch_tokens"),
+                    HasSubstr("nvidia-smi")));
+  EXPECT_THAT(sentence_of({Failure::Kind::no_room, "cudaGraphInstantiate", "out of memory"}),
+              AllOf(HasSubstr("no room (0 MiB are free; cudaGraphInstantiate"), testing::Not(HasSubstr("for 0"))));
+  EXPECT_THAT(sentence_of({Failure::Kind::lost, "cudaStreamSynchronize", "uncorrectable ECC error"}),
+              AllOf(HasSubstr("the device is lost"), HasSubstr("cudaStreamSynchronize: uncorrectable ECC error")));
+  EXPECT_THAT(sentence_of({Failure::Kind::kernel, "cudaStreamSynchronize", "an illegal memory access"}),
+              AllOf(HasSubstr("a kernel failed"), HasSubstr("an illegal memory access")));
+  EXPECT_EQ(sentence_of({Failure::Kind::other, "cudaEventCreate", "invalid argument"}), "cudaEventCreate: invalid argument");
+}
+
 TEST(CudaDevice, ABuildWithoutCudaHasNoDevices) {
   if (cuda::in_build()) GTEST_SKIP() << "this build has CUDA";
   EXPECT_TRUE(cuda::devices().empty());

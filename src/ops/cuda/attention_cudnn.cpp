@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/error.h"
+#include "base/device_error.h"
 #include "ops/cuda/attention_fused.h"
 #include "ops/cuda/small_tensor.h"
 
@@ -23,7 +23,7 @@ enum Uid : int64_t { kQ = 1, kK, kV, kY, kStats, kDy, kDq, kDk, kDv };
 using Places = std::unordered_map<int64_t, void*>;
 
 void check(fe::error_t status, const char* what) {
-  if (!status.is_good()) throw WorkError(std::string("cuDNN: ") + what + ": " + status.get_message());
+  if (!status.is_good()) throw DeviceError(std::string("cuDNN: ") + what + ": " + status.get_message());
 }
 
 struct Sizes {

@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "base/error.h"
+#include "base/device_error.h"
+#include "base/fault.h"
 #include "ops/cuda/attention_fused.h"
 #include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
@@ -24,21 +25,47 @@ void require_usable_device() {
   check(cudaSetDevice(devices().front().index), "cudaSetDevice");
 }
 
+Failure::Kind kind_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation: return Failure::Kind::no_room;
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorSystemNotReady:
+    case cudaErrorUnknown: return Failure::Kind::lost;
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorLaunchFailure: return Failure::Kind::kernel;
+    default: return Failure::Kind::other;
+  }
+}
+
+[[noreturn]] void fail(cudaError_t status, const std::string& call, size_t asked) {
+  cudaGetLastError();  // told here; it is no error of the next call
+  Failure failure{kind_of(status), call, cudaGetErrorString(status), asked, 0};
+  size_t all = 0;
+  if (failure.kind == Failure::Kind::no_room && cudaMemGetInfo(&failure.free, &all) != cudaSuccess) failure.free = 0;
+  throw DeviceError(sentence_of(failure));
+}
+
 }  // namespace
 
 void check(cudaError_t status, const char* what, std::source_location where) {
   if (status == cudaSuccess) return;
-  throw WorkError(std::string(what) + " failed: " + cudaGetErrorString(status) + " (" + where.file_name() + ":" +
-                  std::to_string(where.line()) + ")");
+  fail(status, std::string(what) + " (" + where.file_name() + ":" + std::to_string(where.line()) + ")", 0);
 }
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   void* data = nullptr;
-  if (cudaMalloc(&data, bytes) != cudaSuccess) {
-    cudaGetLastError();
-    throw WorkError("the device has no room for " + std::to_string(bytes >> 20) + " MiB; use a smaller micro-batch or model");
-  }
+  const cudaError_t status =
+      fault::armed && fault::strikes(fault::Event::room) ? cudaErrorMemoryAllocation : cudaMalloc(&data, bytes);
+  if (status != cudaSuccess) fail(status, "cudaMalloc", bytes);
   data_ = static_cast<std::byte*>(data);
 }
 

@@ -40,6 +40,15 @@ struct Support {
 };
 Support supports(const DeviceFacts& facts);
 
+// What CUDA answered to a call that failed, and the sentence that tells a user what happened and what to do.
+struct Failure {
+  enum class Kind : unsigned char { no_room, lost, kernel, other };
+  Kind kind = Kind::other;
+  std::string call, words;     // the function and CUDA's own words
+  size_t asked = 0, free = 0;  // bytes, of no_room; 0: not told
+};
+std::string sentence_of(const Failure& failure);
+
 // Dense products of an H100 or H200 SXM, by the datasheet: in bf16, and in float without TF32.
 inline constexpr double kPeakFlops = 989.4e12, kPeakFloatFlops = 66.9e12;
 

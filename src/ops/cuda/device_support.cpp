@@ -53,6 +53,24 @@ Support supports(const DeviceFacts& facts) {
   return without_device(facts);
 }
 
+std::string sentence_of(const Failure& failure) {
+  const std::string told = failure.call + ": " + failure.words;
+  const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  switch (failure.kind) {
+    case Failure::Kind::no_room:
+      return "the device has no room" + (failure.asked > 0 ? " for " + mib(failure.asked) : std::string()) + " (" +
+             mib(failure.free) + " are free; " + told +
+             "); end what else nvidia-smi shows on it, or take a smaller train.micro_batch_tokens or model";
+    case Failure::Kind::lost:
+      return "the device is lost (" + told +
+             "): this process can do nothing more on it; nvidia-smi and the system's log tell why";
+    case Failure::Kind::kernel:
+      return "a kernel failed (" + told + "): an error of this program, or of the device's memory if it does not happen again";
+    case Failure::Kind::other: break;
+  }
+  return told;
+}
+
 const Support& support() {
   static const Support found = supports(device_facts());
   return found;

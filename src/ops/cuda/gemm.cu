@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/error.h"
+#include "base/device_error.h"
 
 namespace fairway::cuda {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t kUsualBatch = 16;                   // for which algorithms of
 constexpr int64_t kUsualRows = 98304;                 // and those of any number of rows: a training step's
 
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw WorkError(std::string(what) + " failed: " + cublasLtGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) throw DeviceError(std::string(what) + " failed: " + cublasLtGetStatusString(status));
 }
 
 cudaDataType_t cuda_type(DType type) { return type == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }

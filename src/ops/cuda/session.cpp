@@ -35,7 +35,7 @@ cudaGraphExec_t Workshop::capture(const std::function<void()>& work) {
 
 void Workshop::download(const Tensor& from, std::byte* to) {
   check(cudaMemcpyAsync(to, from.data, from.spec.bytes(), cudaMemcpyDeviceToHost, context.stream()), "cudaMemcpyAsync");
-  context.wait();
+  check_waited(cudaStreamSynchronize(context.stream()), "cudaStreamSynchronize");
 }
 
 DeviceProgram& DeviceSession::program_on_device() {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/error.h"
+#include "base/fault.h"
 
 namespace fairway::cuda {
 namespace {
@@ -31,6 +31,11 @@ cudaEvent_t untimed_event() {
 }
 
 }  // namespace
+
+void check_waited(cudaError_t status, const char* what, std::source_location where) {
+  const bool lost = fault::armed && fault::strikes(fault::Event::device);
+  check(lost ? cudaErrorECCUncorrectable : status, what, where);
+}
 
 PinnedRing::PinnedRing(size_t bytes) : data_(pinned(bytes)), bytes_(bytes / 2 / kPlace * kPlace) {
   for (cudaEvent_t& event : left_) event = untimed_event();
@@ -77,7 +82,7 @@ void PinnedNumbers::send(const Tensor& from, Context& context) {
 
 void PinnedNumbers::receive(std::span<std::byte> to) {
   if (bytes_ == 0) return;
-  check(cudaEventSynchronize(there_), "cudaEventSynchronize");
+  check_waited(cudaEventSynchronize(there_), "cudaEventSynchronize");
   std::memcpy(to.data(), data_, bytes_);
   bytes_ = 0;
 }

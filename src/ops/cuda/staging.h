@@ -11,6 +11,9 @@
 
 namespace fairway::cuda {
 
+// check() of a wait for the device's results, which a test may let fail (base/fault.h).
+void check_waited(cudaError_t status, const char* what, std::source_location where = std::source_location::current());
+
 // Pinned memory that small copies to the device pass through, so that the host neither waits for them nor for what runs before
 // them. It has two halves: one is filled again once the copies out of it, a half ago, are done.
 class PinnedRing {
