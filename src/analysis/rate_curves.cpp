@@ -62,7 +62,7 @@ class Measurement {
   }
 
   bool suits(const TensorPlan& plan) {
-    if (!plan.integers || plan.role == QuantRole::gate || typical_magnitude(plan.weight) == 0) return false;
+    if (!plan.integers || plan.role == QuantRole::gate || typical_magnitude(plan.weight, runner_.pool()) == 0) return false;
     const GptqFactor* factor = factors_.factor(plan);
     return factor != nullptr && factor->usable();
   }
@@ -74,7 +74,7 @@ class Measurement {
     const double signal = hessian_loss(runner_, w, *factors_.hessian(plan));
     const double log_scale = log_column_squares(w, factor) + 2 * mean_log_length(factor);
     for (const double doublings : kDoublings) {
-      const double step = std::exp2(doublings) * typical_magnitude(w);
+      const double step = std::exp2(doublings) * typical_magnitude(w, runner_.pool());
       const QuantizedPart part =
           quantize_tensor(plan, shared_step_setting(largest_magnitude(w.all()), step), quant_, runner_, factors_);
       const auto count = static_cast<double>(w.count());

@@ -51,7 +51,7 @@ ordered_json result_json(const PackRequest& request, const Packed& packed) {
           {"code_bytes", counted_code()},
           {"submission_bytes", fitted.bytes.size() + counted_code()},
           {"tokenizer_bytes", packed.tokenizer_bytes},
-          {"natural_bytes", fitted.natural_bytes},
+          {"natural_bytes", fitted.natural_bytes > 0 ? ordered_json(fitted.natural_bytes) : ordered_json()},
           {"as_published", request.as_published},
           {"method", fitted.method},
           {"bits_per_weight", fitted.ledger.bits_per_weight()},

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "artifact/sections.h"
+#include "artifact/code_streams.h"
 #include "base/thread_pool.h"
 #include "quant/quantized_model.h"
 
@@ -33,13 +33,13 @@ struct Ledger {  // every byte of the file has an owner
   double entropy_per_weight() const { return weights == 0 ? 0 : entropy_bits / static_cast<double>(weights); }
 };
 
-struct PackOptions {
-  CodecChoice codec = CodecChoice::rans;
-  ThreadPool* pool = nullptr;  // streams are coded at the same time; the bytes are the same
-};
 // The file's bytes. They are read back and compared with `model` before they are returned (WorkError when they differ).
 // InputError when the model itself cannot be stored: a tensor missing, of another size, off its grid or not finite.
 std::string write_artifact(const QuantizedModel& model, const PackOptions& options = {}, Ledger* ledger = nullptr);
+// The same in two steps, for files of a model whose integers stay as they are.
+CodedWeights code_weights(const QuantizedModel& model, const PackOptions& options = {});
+std::string write_artifact(const QuantizedModel& model, const CodedWeights& weights, const PackOptions& options,
+                           Ledger* ledger = nullptr);
 // What a tokenizer's file takes in an artifact that carries it.
 uint64_t carried_bytes(std::string_view tokenizer_model);
 void save_artifact(const std::filesystem::path& path, std::string_view bytes);

@@ -40,12 +40,18 @@ double order0_bytes(std::span<const WeightBlock> blocks) {
   return bits / 8;
 }
 
-// On rows of the stream's middle tensor.
-bool learning_pays(std::span<const WeightBlock> blocks) {
-  WeightBlock sample = blocks[blocks.size() / 2];
-  if (sample.cols > 0) sample.rows = std::min(sample.rows, kSampleWeights / sample.cols + 1);
-  const std::span<const WeightBlock> one(&sample, 1);
-  return static_cast<double>(encode_weights(one).size()) < kWorthLearningLong * static_cast<double>(encode_lanes(one).size());
+size_t weights_in(std::span<const WeightBlock> blocks) {
+  size_t count = 0;
+  for (const WeightBlock& block : blocks) count += static_cast<size_t>(block.rows * block.cols);
+  return count;
+}
+
+std::string plain_bytes(std::span<const WeightBlock> blocks) {
+  std::string plain;
+  plain.reserve(weights_in(blocks));
+  for (const WeightBlock& block : blocks)
+    plain.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
+  return plain;
 }
 
 // What states and sizes take beside the symbols is shared out by weights.
@@ -74,6 +80,16 @@ std::string decode_general(const SectionView& section, size_t bytes, const std::
 }
 
 }  // namespace
+
+bool is_short_stream(std::span<const WeightBlock> blocks) { return weights_in(blocks) <= kMostShaped; }
+
+// On rows of the stream's middle tensor.
+bool learning_pays(std::span<const WeightBlock> blocks) {
+  WeightBlock sample = blocks[blocks.size() / 2];
+  if (sample.cols > 0) sample.rows = std::min(sample.rows, kSampleWeights / sample.cols + 1);
+  const std::span<const WeightBlock> one(&sample, 1);
+  return static_cast<double>(encode_weights(one).size()) < kWorthLearningLong * static_cast<double>(encode_lanes(one).size());
+}
 
 bool is_ours(CodecChoice choice) { return choice == CodecChoice::rans || choice == CodecChoice::best; }
 
@@ -106,19 +122,22 @@ Section encode_value_section(std::string_view values, size_t width, CodecChoice 
 }
 
 Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits,
-                              std::string lanes) {
-  Section best{Codec::raw, ""};
-  for (const WeightBlock& block : blocks)
-    best.bytes.append(reinterpret_cast<const char*>(block.q), static_cast<size_t>(block.rows * block.cols));
-  const std::string plain = choice == CodecChoice::rans ? "" : best.bytes;
-  const size_t weights = best.bytes.size();
+                              KnownForms known) {
+  const std::string plain = choice == CodecChoice::rans ? "" : plain_bytes(blocks);
+  Section best{Codec::raw, plain};
   std::vector<double> by_lanes, shaped;
   if (is_ours(choice)) {
-    if (lanes.empty()) lanes = encode_lanes(blocks, bits == nullptr ? nullptr : &by_lanes);
-    take_smaller(best, Codec::lanes, std::move(lanes));
-    if (weights <= kMostShaped || static_cast<double>(best.bytes.size()) > 1.001 * order0_bytes(blocks) ||
-        learning_pays(blocks)) {
-      std::string learnt = encode_weights(blocks, bits == nullptr ? nullptr : &shaped);
+    if (known.lanes.empty()) known.lanes = encode_lanes(blocks, bits == nullptr ? nullptr : &by_lanes);
+    if (known.lanes.size() < weights_in(blocks))
+      best = {Codec::lanes, std::move(known.lanes)};
+    else
+      best.bytes = plain_bytes(blocks);
+    const auto above_entropy = [&] {
+      return static_cast<double>(best.bytes.size()) > 1.001 * (known.order0_bytes ? *known.order0_bytes : order0_bytes(blocks));
+    };
+    if (is_short_stream(blocks) || above_entropy() || (known.learning_pays ? *known.learning_pays : learning_pays(blocks))) {
+      std::string learnt =
+          known.learnt.empty() ? encode_weights(blocks, bits == nullptr ? nullptr : &shaped) : std::move(known.learnt);
       if (static_cast<double>(learnt.size()) < kWorthLearning * static_cast<double>(best.bytes.size()))
         best = {Codec::shaped, std::move(learnt)};
     }

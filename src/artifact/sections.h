@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +26,20 @@ struct Section {
 Section encode_text(std::string_view text);  // the smaller of raw and Brotli
 // rans: ours, and Brotli where values repeat.
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice);
+// What is known of a stream already; the rest is found out.
+struct KnownForms {
+  std::string lanes, learnt;           // what encode_lanes and encode_weights give; empty: not known
+  std::optional<bool> learning_pays;   // learning_pays()
+  std::optional<double> order0_bytes;  // by the entropy of each tensor
+};
 // `bits`, where given, gets what each block took, a share of the coder's states and sizes in it; of codecs that are not ours
-// nothing. `lanes`: what encode_lanes gives, where that is known already.
+// nothing.
 Section encode_weight_section(std::span<const WeightBlock> blocks, CodecChoice choice, std::vector<double>* bits = nullptr,
-                              std::string lanes = {});
+                              KnownForms known = {});
 bool is_ours(CodecChoice choice);  // whether our own coder is tried
+// Whether a stream is short enough that what learns is tried on it in any case; else a sample of it is asked.
+bool is_short_stream(std::span<const WeightBlock> blocks);
+bool learning_pays(std::span<const WeightBlock> blocks);
 
 struct SectionView {
   Codec codec = Codec::raw;

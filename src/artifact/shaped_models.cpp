@@ -1,8 +1,10 @@
 #include "artifact/shaped_models.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace fairway {
 namespace {
@@ -16,24 +18,73 @@ double mean_of_scale(int index) {
   return std::ldexp(mean, index / kPerOctave + kLeastOctave);
 }
 
-// Shares of the bins [v − ½, v + ½) of a Gaussian density h^((16x)²), by the midpoint rule at x = (j + ½)/8, eight points a
-// bin. Neighbouring points differ by a factor h^(8(j+1)), so multiplication alone does it. Returns the mean |v|.
-double binned_gaussian(double h, Shares& shares) {
-  double h8 = h * h;
-  h8 *= h8, h8 *= h8;
-  double point = h, step = 1, sum = 0, moment = 0;
-  shares.fill(0);
-  for (size_t j = 0; j < 8 * shares.size() - 4 && point > 1e-60; ++j) {
-    shares[(j + 4) / 8] += point;
-    step *= h8, point *= step;
+// Bins [v − ½, v + ½) of a Gaussian density h^((16x)²), by the midpoint rule at x = (j + ½)/8, eight points a bin. Neighbouring
+// points differ by a factor h^(8(j+1)), so multiplication alone does it.
+struct BinnedGaussian {
+  static constexpr double kLeastPoint = 1e-60;
+  Shares bins;
+  double sum = 0, moment = 0;  // of both signs
+
+  explicit BinnedGaussian(double h) {
+    double h8 = h * h;
+    h8 *= h8, h8 *= h8;
+    double point = h, step = 1;
+    size_t v = 0;
+    for (int points = 4; v < bins.size() && point > kLeastPoint; ++v, points = 8) {
+      double bin = 0;
+      for (int i = 0; i < points && point > kLeastPoint; ++i) {
+        bin += point;
+        step *= h8, point *= step;
+      }
+      bins[v] = bin;
+      sum += 2 * bin;  // of zero both halves
+      moment += 2 * static_cast<double>(v) * bin;
+    }
+    std::fill(bins.begin() + static_cast<std::ptrdiff_t>(v), bins.end(), 0.0);
   }
-  for (size_t v = 0; v < shares.size(); ++v) {
-    sum += 2 * shares[v];  // both signs; of zero both halves
-    moment += 2 * static_cast<double>(v) * shares[v];
+  double mean() const { return moment / sum; }
+  Shares shares() const {
+    Shares out = bins;
+    for (double& share : out) share /= sum;
+    out[0] *= 2;
+    return out;
   }
-  for (double& share : shares) share /= sum;
-  shares[0] *= 2;
-  return moment / sum;
+};
+
+// About the h whose mean this is, by secants on logarithms. A guess: what comes of it does not depend on its last digits.
+double guessed_h(double mean) {
+  constexpr double kSmall = 0.3, kDeviation = 1.2533;  // of a mean of one
+  const auto h_of = [](double log_deviation) { return std::exp(-std::exp(-2 * log_deviation) / 512); };
+  const auto miss = [&](double log_deviation) { return std::log(BinnedGaussian(h_of(log_deviation)).mean() / mean); };
+  double before = mean > kSmall ? std::log(kDeviation * mean) : -0.5 * std::log(8 * std::log(1 / mean));
+  double missed_before = miss(before), at = before - (mean > kSmall ? 1 : 0.2) * missed_before - 1e-9, missed = miss(at);
+  for (int i = 0; i < 12 && std::abs(missed) > 1e-13 && missed != missed_before; ++i) {
+    const double next = at - missed * (at - before) / (missed - missed_before);
+    before = std::exchange(at, next);
+    missed_before = std::exchange(missed, miss(at));
+  }
+  return h_of(at);
+}
+
+// Where bisection of [0, 1] ends after 52 rounds, the same on every machine. Rounds are leapt over where both ends of the
+// interval that they would have left are seen to hold the mean between them.
+double bisected_h(double mean) {
+  constexpr int kRounds = 52;
+  const auto below = [&](double h) { return BinnedGaussian(h).mean() < mean; };
+  const double guess = guessed_h(mean);
+  double low = 0, high = 1, h = 0;
+  int done = 0;
+  for (const int rounds : {46, 42, 32}) {
+    const double from = std::ldexp(std::floor(std::ldexp(guess, rounds)), -rounds), to = from + std::ldexp(1.0, -rounds);
+    if (!(from > 0 && to < 1) || !below(from) || below(to)) continue;
+    low = from, high = to, done = rounds;
+    break;
+  }
+  for (; done < kRounds; ++done) {
+    h = (low + high) / 2;
+    (below(h) ? low : high) = h;
+  }
+  return h;
 }
 
 const Shares& gaussian_of_scale(int index) {
@@ -43,14 +94,7 @@ const Shares& gaussian_of_scale(int index) {
   };
   static const std::unique_ptr<Entry[]> kEntries(new Entry[kScales]);
   Entry& entry = kEntries[static_cast<size_t>(index)];
-  std::call_once(entry.once, [&] {
-    const double target = mean_of_scale(index);
-    double low = 0, high = 1;
-    for (int i = 0; i < 52; ++i) {
-      const double h = (low + high) / 2;
-      (binned_gaussian(h, entry.shares) < target ? low : high) = h;
-    }
-  });
+  std::call_once(entry.once, [&] { entry.shares = BinnedGaussian(bisected_h(mean_of_scale(index))).shares(); });
   return entry.shares;
 }
 

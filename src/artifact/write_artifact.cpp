@@ -6,6 +6,7 @@
 #include "artifact/architecture.h"
 #include "artifact/artifact.h"
 #include "artifact/byte_reader.h"
+#include "artifact/code_streams.h"
 #include "artifact/file_layout.h"
 #include "artifact/stored_parts.h"
 #include "base/file.h"
@@ -101,41 +102,22 @@ void check_model(const QuantizedModel& model, ThreadPool* pool) {
   });
 }
 
-struct CodedStream {
-  int64_t weights = 0;
-  double entropy_bits = 0;
+struct CodedValues {
+  const ValuePart* part;
+  size_t plain_bytes = 0;
   Section section;
 };
 
-CodedStream code_stream(std::span<const WeightBlock> blocks, CodecChoice codec, std::string lanes) {
-  CodedStream out;
-  for (const WeightBlock& block : blocks) {
-    const int64_t count = block.rows * block.cols;
-    out.weights += count;
-    out.entropy_bits += entropy_of({block.q, static_cast<size_t>(count)}, block.trellis);
-  }
-  if (out.weights > 0) out.section = encode_weight_section(blocks, codec, nullptr, std::move(lanes));
-  return out;
-}
-
-// Streams are of unequal length, so that first the parts of all of them are coded at once, then what is tried beside.
-template <class Streams>
-std::vector<CodedStream> code_streams(const Streams& streams, const PackOptions& options) {
-  struct Part {
-    size_t stream, number;
-    std::span<const WeightBlock> blocks;
-  };
-  std::vector<Part> parts;
-  std::vector<std::vector<LaneCode>> codes(streams.size());
-  for (size_t role = 0; role < streams.size() && is_ours(options.codec); ++role) {
-    for (const auto& blocks : lane_parts(streams[role]))
-      parts.push_back({role, codes[role].size(), blocks}), codes[role].emplace_back();
-  }
-  for_each_index(options.pool, parts.size(),
-                 [&](size_t i) { codes[parts[i].stream][parts[i].number] = encode_lane_part(parts[i].blocks); });
-  std::vector<CodedStream> coded(streams.size());
-  for_each_index(options.pool, streams.size(),
-                 [&](size_t role) { coded[role] = code_stream(streams[role], options.codec, joined_lanes(codes[role])); });
+std::vector<CodedValues> code_values(const std::vector<QuantizedTensor>& tensors, const PackOptions& options) {
+  std::vector<CodedValues> coded;
+  for (const ValuePart& part : kValueParts) coded.push_back({&part, 0, {}});
+  for_each_index(options.pool, coded.size(), [&](size_t i) {
+    CodedValues& own = coded[i];
+    std::string values;
+    for (const QuantizedTensor& tensor : tensors) values.append(own.part->data(tensor), own.part->bytes(tensor));
+    own.plain_bytes = values.size();
+    if (!values.empty()) own.section = encode_value_section(values, own.part->width, options.codec);
+  });
   return coded;
 }
 
@@ -146,7 +128,17 @@ uint64_t Ledger::total() const {
                          [](uint64_t sum, const LedgerLine& line) { return sum + line.bytes; });
 }
 
+CodedWeights code_weights(const QuantizedModel& model, const PackOptions& options) {
+  check_model(model, options.pool);
+  return code_streams(weight_streams(model.tensors, model.model.layers), options);
+}
+
 std::string write_artifact(const QuantizedModel& model, const PackOptions& options, Ledger* ledger) {
+  return write_artifact(model, code_weights(model, options), options, ledger);
+}
+
+std::string write_artifact(const QuantizedModel& model, const CodedWeights& weights, const PackOptions& options,
+                           Ledger* ledger) {
   check_model(model, options.pool);
   Ledger own;
   Ledger& book = ledger == nullptr ? own : *ledger;
@@ -156,21 +148,16 @@ std::string write_artifact(const QuantizedModel& model, const PackOptions& optio
   writer.enter("header", Codec::raw, out.size());
   writer.text("architecture", architecture_text(model.model));
   writer.text("tensor table", encode_table(model.tensors));
-  const auto streams = weight_streams(model.tensors, model.model.layers);
-  const std::vector<CodedStream> coded = code_streams(streams, options);
-  for (size_t role = 0; role < streams.size(); ++role) {
-    const CodedStream& stream = coded[role];
+  for (size_t role = 0; role < weights.streams.size(); ++role) {
+    const CodedStream& stream = weights.streams[role];
     if (stream.weights == 0) continue;
     book.entropy_bits += stream.entropy_bits;
     book.weights += stream.weights;
     book.weight_bytes += writer.data(fmt::format("weights: {}", name_of(static_cast<StreamRole>(role))), stream.section,
                                      static_cast<uint64_t>(stream.weights));
   }
-  for (const ValuePart& part : kValueParts) {
-    std::string values;
-    for (const QuantizedTensor& tensor : model.tensors) values.append(part.data(tensor), part.bytes(tensor));
-    if (!values.empty()) writer.data(part.name, encode_value_section(values, part.width, options.codec), values.size());
-  }
+  for (const CodedValues& values : code_values(model.tensors, options))
+    if (values.plain_bytes > 0) writer.data(values.part->name, values.section, values.plain_bytes);
   if (!model.tokenizer_model.empty()) writer.text("tokenizer", model.tokenizer_model);
   const uint32_t checksum = artifact_checksum(out);
   out.append(reinterpret_cast<const char*>(&checksum), kChecksumBytes);

@@ -13,8 +13,7 @@ namespace fairway {
 namespace {
 
 constexpr size_t kMostCacheBytes = size_t{3} << 29, kMostOnDevice = size_t{8} << 30;
-// Rows made at once. A step reads all weights; a device takes as long for many rows as for few.
-constexpr int64_t kMostRows = 128, kMostRowsOnDevice = 256;
+constexpr int64_t kMostRows = 128;     // made at once: a step reads all weights
 constexpr int64_t kPassTokens = 4096;  // of one forward pass
 
 // The largest divisor of n that is at most `most` (and at least 1).
@@ -30,7 +29,7 @@ std::vector<int32_t> make_rows(const CalibrationModel& model, const SelfCalibrat
   const bool device = model.executor.on_device();
   const auto fitting = static_cast<int64_t>((device ? kMostOnDevice : kMostCacheBytes) /
                                             Decoder::cache_bytes(model.recipe, length, model.stage));
-  const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, device ? kMostRowsOnDevice : kMostRows));
+  const int64_t together = divisor_up_to(rows, std::clamp<int64_t>(fitting, 1, kMostRows));
   Decoder decoder(model.recipe, model.weights, together, length, model.stage, model.executor,
                   device ? std::optional(Drawing{options.temperature}) : std::nullopt);
   std::vector<int32_t> text(static_cast<size_t>(rows * length));

@@ -19,12 +19,8 @@ constexpr uint64_t kRoomForTuning = 2000;  // part of the budget: halves that ha
 
 class Fitter {
  public:
-  explicit Fitter(const FitRequest& request)
-      : request_(request),
-        budget_(request.budget),
-        runner_(request.site),
-        factors_(runner_, request.hessians, request.recipe.quant) {}
-  Fitted run();
+  explicit Fitter(const FitRequest& request) : request_(request), budget_(request.budget), runner_(request.site) {}
+  Fitted run() { return request_.as_published ? published() : best(); }
 
  private:
   void say(const std::string& line) const {
@@ -38,25 +34,27 @@ class Fitter {
   bool full(const Fitted& made) const {
     return fits(made) && static_cast<double>(made.bytes.size()) >= kCloseEnough * static_cast<double>(budget_);
   }
+  PackOptions packing() const { return {.codec = request_.codec, .pool = &request_.site.pool()}; }
   Fitted written(QuantizedModel model, const char* method) const;
-  Fitted published(Fitted natural);
+  Fitted own_setting(FactorCache& factors);
+  Fitted published();
   Fitted pruned(const Fitted& natural) const;
-  Fitted best(Fitted natural);
-  std::vector<Fitted> candidates(Fitted natural);
+  Fitted best();
+  std::vector<Fitted> candidates();
   void tune(Fitted& best, KlDivergence& divergence) const;
   void allocate(BitAllocator& allocator, const std::function<void(Fitted)>& consider) const;
 
   const FitRequest& request_;
   uint64_t budget_;  // without what tuning may add
   OpRunner runner_;
-  FactorCache factors_;  // of the recipe's own setting; the allocator takes them over
 };
 
 Fitted Fitter::written(QuantizedModel model, const char* method) const {
   model.looped = request_.looped;
   model.tokenizer = request_.tokenizer;
   Fitted made{.method = method};
-  made.bytes = write_artifact(model, {.codec = request_.codec, .pool = &request_.site.pool()}, &made.ledger);
+  made.weights = code_weights(model, packing());
+  made.bytes = write_artifact(model, made.weights, packing(), &made.ledger);
   made.model = std::move(model);
   lap("coding");
   return made;
@@ -92,15 +90,28 @@ Fitted Fitter::pruned(const Fitted& natural) const {
   return kept;
 }
 
-Fitted Fitter::published(Fitted natural) {
+Fitted Fitter::own_setting(FactorCache& factors) {
+  QuantReport report;
+  QuantizedModel own =
+      quantize_model(request_.weights, request_.recipe, request_.hessians, runner_, factors, report, request_.comm);
+  lap("recipe's own setting");
+  Fitted natural = written(std::move(own), "recipe");
+  natural.report = std::move(report);
+  natural.natural_bytes = natural.bytes.size();
+  return natural;
+}
+
+Fitted Fitter::published() {
+  FactorCache factors(runner_, request_.hessians, request_.recipe.quant);
+  Fitted natural = own_setting(factors);
   const uint64_t bytes = natural.bytes.size();
   if (!fits(natural) && request_.recipe.quant.prune == PruneScore::none)
     throw InputError(
         fmt::format("--budget {}: the recipe's own setting takes {} bytes; use a larger budget, or leave out --as-published",
                     request_.budget, bytes));
   Fitted made = fits(natural) ? std::move(natural) : pruned(natural);
-  const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner_, factors_,
-                           moments());
+  made.natural_bytes = bytes;
+  const DamageModel damage(tensor_plans(request_.weights, request_.recipe), request_.recipe.quant, runner_, factors, moments());
   made.damage = damage.of(made.report);
   if (made.pruned > 0)
     say(fmt::format("the recipe's own setting takes {} bytes, {} with {} levels of ±1 pruned", bytes, made.bytes.size(),
@@ -132,10 +143,11 @@ void Fitter::allocate(BitAllocator& allocator, const std::function<void(Fitted)>
   }
 }
 
-// Of each way to make a model that fits, the one with the least expected damage.
-std::vector<Fitted> Fitter::candidates(Fitted natural) {
-  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments(),
-                         &factors_);
+// Of each way to make a model that fits, the one with the least expected damage. At equal bytes the recipe's own setting loses
+// more than the allocator's (docs/packing.md), so that it is made where those leave bytes free: it may be finer than their
+// finest step.
+std::vector<Fitted> Fitter::candidates() {
+  BitAllocator allocator(request_.weights, request_.recipe, request_.hessians, request_.site, request_.comm, moments());
   lap("steps measured");
   std::vector<Fitted> made;
   uint64_t smallest = UINT64_MAX;
@@ -148,12 +160,14 @@ std::vector<Fitted> Fitter::candidates(Fitted natural) {
     });
     if (best) made.push_back(std::move(*best));
   };
-  best_of([&](auto&& consider) { consider(std::move(natural)); });
   for (const bool trellis : {false, true}) {
     if (trellis && !request_.recipe.quant.trellis) continue;
     allocator.allow_trellis(trellis);
     best_of([&](auto&& consider) { allocate(allocator, consider); });
   }
+  FactorCache factors(runner_, request_.hessians, request_.recipe.quant);
+  if (std::none_of(made.begin(), made.end(), [&](const Fitted& one) { return full(one); }))
+    best_of([&](auto&& consider) { consider(own_setting(factors)); });
   if (made.empty())
     throw InputError(fmt::format("--budget {}: the coarsest setting takes {} bytes; use a larger budget or a smaller model",
                                  request_.budget, smallest));
@@ -161,12 +175,11 @@ std::vector<Fitted> Fitter::candidates(Fitted natural) {
 }
 
 // The expected damage of each tensor knows nothing of the others. What all errors do together is measured.
-Fitted Fitter::best(Fitted natural) {
-  const uint64_t bytes = natural.bytes.size();
+Fitted Fitter::best() {
   const std::unique_ptr<KlDivergence> divergence = request_.divergence ? request_.divergence() : nullptr;
   lap("predictions");
   if (divergence && divergence->has_gradient()) budget_ -= budget_ / kRoomForTuning;
-  std::vector<Fitted> made = candidates(std::move(natural));
+  std::vector<Fitted> made = candidates();
   if (divergence)
     for (Fitted& one : made) one.divergence = divergence->of(one.model);
   lap("divergence");
@@ -176,38 +189,27 @@ Fitted Fitter::best(Fitted natural) {
   Fitted best = std::move(*std::min_element(made.begin(), made.end(), loses_less));
   budget_ = request_.budget;
   if (divergence && divergence->has_gradient()) tune(best, *divergence);
-  say(fmt::format("{}: {} of {} bytes (the recipe's own setting takes {})",
+  say(fmt::format("{}: {} of {} bytes",
                   best.method == "allocator" ? "bits spread by rate and distortion" : "the recipe's own setting loses least",
-                  best.bytes.size(), request_.budget, bytes));
+                  best.bytes.size(), request_.budget));
   return best;
 }
 
 // Kept where it helps on text that it did not see, and fits.
 void Fitter::tune(Fitted& best, KlDivergence& divergence) const {
-  Fitted tuned = best;
-  tune_halves(tuned.model, divergence);
+  QuantizedModel model = best.model;
+  tune_halves(model, divergence);
   lap("halves tuned");
-  Fitted made = written(std::move(tuned.model), best.method.c_str());
-  if (const double now = divergence.of(made.model); fits(made) && now < best.divergence) {
+  Ledger ledger;
+  std::string bytes = write_artifact(model, best.weights, packing(), &ledger);
+  lap("coding");
+  if (const double now = divergence.of(model); bytes.size() <= budget_ && now < best.divergence) {
     best.divergence = now;
-    best.model = std::move(made.model);
-    best.bytes = std::move(made.bytes);
-    best.ledger = std::move(made.ledger);
+    best.model = std::move(model);
+    best.bytes = std::move(bytes);
+    best.ledger = std::move(ledger);
   }
   lap("divergence");
-}
-
-Fitted Fitter::run() {
-  QuantReport report;
-  QuantizedModel own =
-      quantize_model(request_.weights, request_.recipe, request_.hessians, runner_, factors_, report, request_.comm);
-  lap("recipe's own setting");
-  Fitted natural = written(std::move(own), "recipe");
-  natural.report = std::move(report);
-  const uint64_t bytes = natural.bytes.size();
-  Fitted made = request_.as_published ? published(std::move(natural)) : best(std::move(natural));
-  made.natural_bytes = bytes;
-  return made;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The model that fits a byte budget (scoring spec §4.9, §5), by the size of the file as written. Never truncation. Usually the
-// best one: bits are spread over the tensors until the budget is full, with a trellis and without; of these and the recipe's
-// own setting, where it fits, the one is taken whose predictions are nearest to the trained weights'. Or the recipe's own
-// setting alone, with the pruning it asks for.
+// best one: bits are spread over the tensors until the budget is full, with a trellis and without; of these the one is taken
+// whose predictions are nearest to the trained weights'. Where the finest steps leave bytes free the recipe's own setting is
+// among them. Or that setting alone, with the pruning it asks for.
 #pragma once
 
 #include <functional>
@@ -34,11 +34,12 @@ struct FitRequest {
 
 struct Fitted {
   QuantizedModel model;
-  std::string bytes;  // the file
+  CodedWeights weights;  // its integers as the file has them
+  std::string bytes;     // the file
   Ledger ledger;
   QuantReport report;
   std::string method;          // "recipe", "allocator", "pruned"
-  uint64_t natural_bytes = 0;  // of the recipe's own setting
+  uint64_t natural_bytes = 0;  // of the recipe's own setting; 0: it was not made
   int64_t pruned = 0;
   double damage = 0;      // expected; nats a token where moments were given (quant/damage.h)
   double divergence = 0;  // measured, nats a token; 0: it was not

@@ -38,14 +38,14 @@ class SequenceGradient {
   }
   const ParamStore& params() const { return params_; }
 
-  // length + 1 tokens; the gradients in params() are theirs afterwards.
+  // length + 1 tokens; the gradients in params() are theirs after receive(). On a device they stay there until then.
   void run(std::span<const int32_t> tokens) {
     std::copy_n(tokens.begin(), length_, inputs_.tokens.as<int32_t>());
     std::copy_n(tokens.begin() + 1, length_, inputs_.targets.as<int32_t>());
     for (const Tensor& input : {inputs_.tokens, inputs_.targets}) model_.executor.upload(input);
     session_->run();
-    model_.executor.download(params_.flat_grads());
   }
+  void receive() { model_.executor.download(params_.flat_grads()); }
 
  private:
   const CalibrationModel& model_;
@@ -110,8 +110,15 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
   const auto over_plans = [&](auto&& body) {
     model.site.pool().parallel_for(static_cast<int64_t>(plans.size()), [&](int64_t i) { body(static_cast<size_t>(i)); });
   };
+  const auto run = [&](int64_t s) {
+    if (s < sequences) gradient.run(text.subspan(static_cast<size_t>(s * (length + 1)), static_cast<size_t>(length + 1)));
+  };
+  const bool ahead = model.executor.on_device();  // which makes the next gradients while the host adds these
+  if (ahead) run(0);
   for (int64_t s = 0; s < sequences; ++s) {
-    gradient.run(text.subspan(static_cast<size_t>(s * (length + 1)), static_cast<size_t>(length + 1)));
+    if (!ahead) run(s);
+    gradient.receive();
+    if (ahead) run(s + 1);
     over_plans([&](size_t i) {
       const float* from = grads.as<float>() + place(plans[i]);
       float* into = sum.data() + place(plans[i]);

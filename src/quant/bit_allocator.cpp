@@ -20,20 +20,6 @@ constexpr int64_t kSampled = 4, kLeastSampled = 1 << 17;
 // not.
 constexpr std::array<double, 12> kMeasured{-5, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
 
-struct Interpolated {
-  double bits, log_error;
-};
-
-// Bits and the logarithm of the error are linear between measured steps.
-template <class Options>
-Interpolated interpolate(const Options& options, int step) {
-  size_t right = 1;
-  while (right + 1 < options.size() && options[right].step < step) ++right;
-  const auto &a = options[right - 1], &b = options[right];
-  const double share = static_cast<double>(step - a.step) / static_cast<double>(b.step - a.step);
-  return {a.bits + share * (b.bits - a.bits), a.log_error + share * (b.log_error - a.log_error)};
-}
-
 Recipe with_own_rules(Recipe recipe) {
   recipe.quant.scale = ScaleRule::sdclip;
   if (recipe.quant.rule == QuantRule::gptq_lite) recipe.quant.rule = QuantRule::rtn;
@@ -44,14 +30,13 @@ Recipe with_own_rules(Recipe recipe) {
 }  // namespace
 
 BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
-                           Communicator& comm, const TensorMoments& moments, FactorCache* made)
+                           Communicator& comm, const TensorMoments& moments)
     : comm_(&comm),
       runner_(site),
       recipe_(with_own_rules(recipe)),
       hash_(recipe_hash(recipe)),
       moments_(moments),
       factors_(runner_, hessians, recipe_.quant, FactorCache::Steps::by_column, &moments_) {
-  if (made != nullptr) factors_.inherit(*made);
   std::vector<TensorPlan> plans = tensor_plans(weights, recipe_);
   damage_ = DamageModel(plans, recipe_.quant, runner_, factors_, moments_);
   std::vector<size_t> kept;
@@ -63,7 +48,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
       kept.push_back(entries_.size() - 1);
       continue;
     }
-    entry.typical = typical_magnitude(plan.weight);
+    entry.typical = typical_magnitude(plan.weight, runner_.pool());
     const GptqFactor* factor = factors_.factor(plan);
     const DividedWeight divided(plan.weight, row_classes(plan.dependence), factor ? factor->columns : std::vector<int8_t>{},
                                 runner_.pool());
@@ -95,31 +80,50 @@ BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), pl
   errors = all / here;
 }
 
-// Tensor by tensor, so that a device gets a tensor's factor once for all its options.
+// All options of a tensor together: a device has its factor then, and rounds them at once.
 void BitAllocator::measure(std::span<const Sample> samples) {
   std::vector<Knob> knobs;
   for (const double doublings : kMeasured)
     for (const bool trellis : {false, true})
       if (!trellis || recipe_.quant.trellis) knobs.push_back({static_cast<int>(doublings * kSteps), trellis});
   std::vector<TensorJob> jobs;
-  for (const Sample& sample : samples)
-    for (const Knob knob : knobs) jobs.push_back({&sample.plan, setting(entries_[sample.entry], knob)});
-  const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
-  for (size_t n = 0; n < parts.size(); ++n) {
-    const Sample& sample = samples[n / knobs.size()];
-    const Knob knob = knobs[n % knobs.size()];
-    Entry& entry = entries_[sample.entry];
-    const double error = sample.errors * damage_.relative_error(sample.entry, parts[n].report);
-    (knob.trellis ? entry.by_trellis : entry.rounded)
-        .push_back({knob.step, sample.rows * estimated_bits(parts[n]), std::log(std::max(error, kLeastError))});
+  for (const Sample& sample : samples) {
+    TensorJob& job = jobs.emplace_back(TensorJob{&sample.plan, {}});
+    for (const Knob knob : knobs) job.settings.push_back(setting(entries_[sample.entry], knob));
   }
+  const std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
+  for (size_t n = 0; n < samples.size(); ++n) {
+    Entry& entry = entries_[samples[n].entry];
+    std::vector<Option> rounded, by_trellis;
+    for (size_t k = 0; k < knobs.size(); ++k) {
+      const QuantizedPart& part = parts[n * knobs.size() + k];
+      const double error = samples[n].errors * damage_.relative_error(samples[n].entry, part.report);
+      (knobs[k].trellis ? by_trellis : rounded)
+          .push_back({knobs[k].step, samples[n].rows * estimated_bits(part), std::log(std::max(error, kLeastError))});
+    }
+    entry.rounded = curve(rounded);
+    entry.by_trellis = curve(by_trellis);
+  }
+}
+
+// Bits and the logarithm of the error are linear between measured steps.
+std::vector<BitAllocator::Predicted> BitAllocator::curve(std::span<const Option> measured) {
+  std::vector<Predicted> out;
+  size_t right = 1;
+  for (int step = kFinest; step <= kCoarsest && !measured.empty(); ++step) {
+    while (right + 1 < measured.size() && measured[right].step < step) ++right;
+    const Option &a = measured[right - 1], &b = measured[right];
+    const double share = static_cast<double>(step - a.step) / static_cast<double>(b.step - a.step);
+    out.push_back({a.bits + share * (b.bits - a.bits), std::exp(a.log_error + share * (b.log_error - a.log_error))});
+  }
+  return out;
 }
 
 void BitAllocator::quantize(const std::vector<size_t>& which) {
   std::vector<TensorJob> jobs;
   for (size_t i : which) {
     const Entry& entry = entries_[i];
-    jobs.push_back({&entry.plan, fixed(entry) ? grid_setting(entry.plan, recipe_.quant) : setting(entry, entry.chosen)});
+    jobs.push_back({&entry.plan, {fixed(entry) ? grid_setting(entry.plan, recipe_.quant) : setting(entry, entry.chosen)}});
   }
   std::vector<QuantizedPart> parts = quantize_tensors(jobs, recipe_.quant, runner_, factors_, *comm_);
   for (size_t n = 0; n < which.size(); ++n) {
@@ -130,11 +134,6 @@ void BitAllocator::quantize(const std::vector<size_t>& which) {
 
 GridSetting BitAllocator::setting(const Entry& entry, Knob knob) const {
   return shared_step_setting(entry.largest, std::exp2(static_cast<double>(knob.step) / kSteps) * entry.typical, knob.trellis);
-}
-
-BitAllocator::Predicted BitAllocator::predicted(const Entry& entry, Knob knob) {
-  const Interpolated at = interpolate(knob.trellis ? entry.by_trellis : entry.rounded, knob.step);
-  return {at.bits, std::exp(at.log_error)};
 }
 
 template <class Visit>

@@ -13,9 +13,8 @@ class BitAllocator {
  public:
   // Measures the options. The weights and Hessians must outlive the allocator. Tables and projections that the recipe keeps in
   // half precision become integers here, or a small budget could not be met. Ranks share the tensors, here and in at().
-  // made: factors of the same Hessians with steps alike, which are used up.
   BitAllocator(const ParamStore& weights, const Recipe& recipe, const HessianStore* hessians, OpSite site,
-               Communicator& comm = single_process(), const TensorMoments& moments = {}, FactorCache* made = nullptr);
+               Communicator& comm = single_process(), const TensorMoments& moments = {});
 
   double least_bits() const { return predicted_bits(kCoarsest); }  // about what the coarsest setting takes
   double most_bits() const { return predicted_bits(kFinest); }
@@ -40,6 +39,9 @@ class BitAllocator {
     int step;  // log2 of the step in typical magnitudes, times kSteps
     double bits, log_error;
   };
+  struct Predicted {
+    double bits, error;
+  };
   struct Knob {  // where a tensor stands
     int step = 0;
     bool trellis = false;
@@ -47,18 +49,14 @@ class BitAllocator {
   };
   struct Entry {
     TensorPlan plan;
-    double typical = 0;                       // magnitude of a weight
-    double largest = 0;                       // weight, in units of the step
-    std::vector<Option> rounded, by_trellis;  // empty: fixed; not allowed
+    double typical = 0;                          // magnitude of a weight
+    double largest = 0;                          // weight, in units of the step
+    std::vector<Predicted> rounded, by_trellis;  // at every step from the finest; empty: fixed; not allowed
     Knob chosen{kNone};
     QuantizedPart part;  // at `chosen`
     double bits = 0;     // of it, estimated
     bool fixed() const { return rounded.empty(); }
   };
-  struct Predicted {
-    double bits, error;
-  };
-
   // Rows of a tensor that is measured.
   struct Sample {
     Sample(size_t of, const TensorPlan& whole);
@@ -77,7 +75,10 @@ class BitAllocator {
   void measure(std::span<const Sample> samples);    // every option of their entries
   void quantize(const std::vector<size_t>& which);  // at what is chosen
   GridSetting setting(const Entry& entry, Knob knob) const;
-  static Predicted predicted(const Entry& entry, Knob knob);
+  static std::vector<Predicted> curve(std::span<const Option> measured);
+  static const Predicted& predicted(const Entry& entry, Knob knob) {
+    return (knob.trellis ? entry.by_trellis : entry.rounded)[static_cast<size_t>(knob.step - kFinest)];
+  }
   template <class Visit>
   void each_knob(const Entry& entry, Visit&& visit) const;  // visit(knob, predicted)
   double predicted_bits(int step) const;                    // of all tensors, rounded, every one at this step

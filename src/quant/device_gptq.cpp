@@ -1,7 +1,6 @@
 #include "quant/device_gptq.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "autograd/tape.h"
 #include "base/error.h"
@@ -55,39 +54,37 @@ bool DeviceGptq::factorize(std::span<const double> matrix, int64_t side, double 
 
 struct DeviceGptq::Upper {
   explicit Upper(int64_t cols)
-      : memory("GPTQ factor", places({{{cols, cols}, DType::f32}})), factor(memory.make("factor", {{cols, cols}, DType::f32})) {
-    std::fill_n(factor.as<float>(), factor.numel(), 0.0F);  // of no matrix: its diagonal is positive
-  }
+      : memory("GPTQ factor", places({{{cols, cols}, DType::f32}})),
+        factor(memory.make("factor", {{cols, cols}, DType::f32})) {}
   Arena memory;
   Tensor factor;
+  uint64_t number = 0;  // of the one it holds; none has 0
 };
 
-// Often the one of the call before (Q, K and V; every step that is tried): comparing takes a third of the time of sending.
-const Tensor& DeviceGptq::send_upper(const Weight& w) {
-  std::shared_ptr<Upper>& place = uppers_[w.cols];
-  if (!place) place = std::make_shared<Upper>(w.cols);
-  if (std::memcmp(place->factor.data, w.upper.data(), w.upper.size_bytes()) != 0) {
-    fill<float>(place->factor, w.upper);
-    executor_->upload(place->factor);
-  }
-  return place->factor;
+DeviceGptq::Upper& DeviceGptq::upper_of(int64_t cols) {
+  std::shared_ptr<Upper>& place = uppers_[cols];
+  if (!place) place = std::make_shared<Upper>(cols);
+  return *place;
 }
 
 struct DeviceGptq::Blocks {
-  Blocks(const Weight& w, const Tensor& factor, Executor& executor)
-      : memory("GPTQ", places({{{w.rows, w.cols}, DType::f32},
-                               {{w.rows}, DType::f32},
-                               {{w.rows, w.block}, DType::f32},
-                               {{w.rows}, DType::f64},
-                               {{static_cast<int64_t>(w.rates.size())}, DType::f32}})),
-        work(memory.make("work", {{w.rows, w.cols}, DType::f32})),
-        scale(memory.make("scale", {{w.rows}, DType::f32})),
-        error(memory.make("error", {{w.rows, w.block}, DType::f32})),
-        loss(memory.make("loss", {{w.rows}, DType::f64})) {
-    if (!w.rates.empty()) rate = memory.make("rate", {{w.cols, w.levels + 1}, DType::f32});
+  Blocks(const Form& form, const Tensor& factor, Executor& executor)
+      : memory("GPTQ", places({{{form.rows, form.cols}, DType::f32},
+                               {{form.rows}, DType::f32},
+                               {{form.rows, form.block}, DType::f32},
+                               {{form.rows}, DType::f64},
+                               {{static_cast<int64_t>(form.rate_count())}, DType::f32}})),
+        work(memory.make("work", {{form.rows, form.cols}, DType::f32})),
+        scale(memory.make("scale", {{form.rows}, DType::f32})),
+        error(memory.make("error", {{form.rows, form.block}, DType::f32})),
+        loss(memory.make("loss", {{form.rows}, DType::f64})) {
+    if (form.trellis) {
+      rate = memory.make("rate", {{form.cols, form.levels + 1}, DType::f32});
+      std::fill_n(rate.as<float>(), rate.numel(), 0.0F);
+    }
     Tape tape;
-    for (int64_t begin = 0; begin < w.cols; begin += w.block)
-      tape.call(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
+    for (int64_t begin = 0; begin < form.cols; begin += form.block)
+      tape.call(GptqBlock{.begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels},
                 {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
                  tape.input("loss", loss), rate ? tape.input("rate", rate) : Var{}});
     session = executor.open(std::move(tape).finish());
@@ -97,23 +94,32 @@ struct DeviceGptq::Blocks {
   std::unique_ptr<Session> session;
 };
 
-void DeviceGptq::quantize(const Weight& w) {
-  std::shared_ptr<Blocks>& blocks = quantizing_[{w.rows, w.cols, w.block, w.levels, w.rates.empty() ? 0 : 1}];
-  const Tensor& factor = send_upper(w);
-  if (!blocks) blocks = std::make_shared<Blocks>(w, factor, *executor_);
-  fill<float>(blocks->work, w.work);
-  fill<float>(blocks->scale, w.steps);
-  std::fill_n(blocks->loss.as<double>(), w.rows, 0.0);
-  for (const Tensor& input : {blocks->work, blocks->scale, blocks->loss}) executor_->upload(input);
-  if (blocks->rate) {
-    fill<float>(blocks->rate, w.rates);
-    executor_->upload(blocks->rate);
+DeviceGptq::Blocks& DeviceGptq::blocks_of(const Form& form) {
+  std::shared_ptr<Blocks>& blocks = quantizing_[form];
+  if (!blocks) blocks = std::make_shared<Blocks>(form, upper_of(form.cols).factor, *executor_);
+  return *blocks;
+}
+
+DeviceGptq::Memory DeviceGptq::memory(const Form& form) {
+  Blocks& blocks = blocks_of(form);
+  const auto rows = static_cast<size_t>(form.rows);
+  return {{blocks.work.as<float>(), rows * static_cast<size_t>(form.cols)},
+          {blocks.scale.as<float>(), rows},
+          {blocks.loss.as<double>(), rows}};
+}
+
+void DeviceGptq::quantize(const Form& form, std::span<const float> upper, uint64_t number) {
+  Upper& factor = upper_of(form.cols);
+  if (factor.number != number) {
+    fill(factor.factor, upper);
+    executor_->upload(factor.factor);
+    factor.number = number;
   }
-  blocks->session->run();
-  executor_->download(blocks->work);
-  executor_->download(blocks->loss);
-  read(blocks->work, w.work);
-  read(blocks->loss, w.losses);
+  Blocks& blocks = blocks_of(form);
+  for (const Tensor& input : {blocks.work, blocks.scale, blocks.loss}) executor_->upload(input);
+  blocks.session->run();
+  executor_->download(blocks.work);
+  executor_->download(blocks.loss);
 }
 
 }  // namespace fairway

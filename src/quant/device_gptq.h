@@ -2,7 +2,7 @@
 // the blocks of a weight follow each other there and only weights, factor and integers travel.
 #pragma once
 
-#include <array>
+#include <compare>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,25 +18,34 @@ class DeviceGptq {
   // CholeskyInverse of `matrix` (C, C); false when it is not positive definite.
   bool factorize(std::span<const double> matrix, int64_t side, double damping, std::span<float> upper);
 
-  struct Weight {
+  struct Form {
     int64_t rows, cols, block;
     int32_t levels;
-    std::span<const float> upper, steps;  // (C, C), (R)
-    std::span<const float> rates;         // (C, levels + 1): by a trellis; empty: rounded one by one
-    std::span<float> work;                // (R, C): becomes the integers
-    std::span<double> losses;             // (R), written
+    bool trellis;  // else rounded one by one
+    // No level costs more than another. What bits cost would pull all weights towards zero, by 2 to 6 % at three bits, in every
+    // layer alike, for 2 % less of the expected damage.
+    size_t rate_count() const { return trellis ? static_cast<size_t>(cols) * (static_cast<size_t>(levels) + 1) : 0; }
+    auto operator<=>(const Form&) const = default;
   };
-  void quantize(const Weight& weight);  // every block of columns in turn
+  struct Memory {
+    std::span<float> work;     // (R, C): weights, become the integers
+    std::span<float> steps;    // (R)
+    std::span<double> losses;  // (R): added to
+  };
+  Memory memory(const Form& form);  // to be filled before quantize() of the same form
+  // Every block of columns in turn. `upper` (C, C) is sent where the last one of as many columns had another number.
+  void quantize(const Form& form, std::span<const float> upper, uint64_t number);
 
  private:
   struct Factoring;
   struct Upper;
   struct Blocks;
-  const Tensor& send_upper(const Weight& weight);
+  Upper& upper_of(int64_t cols);
+  Blocks& blocks_of(const Form& form);
   Executor* executor_;
-  std::map<int64_t, std::shared_ptr<Factoring>> factoring_;               // by side
-  std::map<int64_t, std::shared_ptr<Upper>> uppers_;                      // by columns
-  std::map<std::array<int64_t, 5>, std::shared_ptr<Blocks>> quantizing_;  // by rows, columns, block, levels, trellis
+  std::map<int64_t, std::shared_ptr<Factoring>> factoring_;  // by side
+  std::map<int64_t, std::shared_ptr<Upper>> uppers_;         // by columns
+  std::map<Form, std::shared_ptr<Blocks>> quantizing_;
 };
 
 }  // namespace fairway

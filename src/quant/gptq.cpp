@@ -1,6 +1,7 @@
 #include "quant/gptq.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 
@@ -12,6 +13,8 @@
 namespace fairway {
 namespace {
 
+constexpr int64_t kMostStacked = 1 << 24;  // weights that are rounded at once
+
 Tensor view(std::vector<float>& values, int64_t rows, int64_t cols) {
   return make_view(values.data(), {{rows, cols}, DType::f32});
 }
@@ -20,7 +23,8 @@ Tensor view(std::vector<double>& values) {
 }
 
 // Dead columns, damping and the order of columns; returns the Hessian in that order (lower triangle), not yet damped.
-std::vector<double> prepare(const Hessian& hessian, const Damping& damping, GptqFactor& factor, double& step) {
+std::vector<double> prepare(ThreadPool& pool, const Hessian& hessian, const Damping& damping, GptqFactor& factor,
+                            double& step) {
   const int64_t n = hessian.side;
   const auto count = static_cast<size_t>(n);
   const double extra = damping.extra > 0 ? damping.extra * std::max(hessian.trace() / static_cast<double>(n), 1e-6) : 0;
@@ -42,32 +46,116 @@ std::vector<double> prepare(const Hessian& hessian, const Damping& damping, Gptq
     return factor.diagonal[static_cast<size_t>(a)] > factor.diagonal[static_cast<size_t>(b)];
   });
   std::vector<double> ordered(count * count);
-  for (size_t i = 0; i < count; ++i) {
+  pool.parallel_for(n, [&](int64_t row_in_order) {
+    const auto i = static_cast<size_t>(row_in_order);
     const int32_t row = factor.order[i];
     for (size_t j = 0; j < i; ++j) ordered[i * count + j] = hessian.at(row, factor.order[j]);
     ordered[i * count + i] = factor.diagonal[static_cast<size_t>(row)];
-  }
+  });
   return ordered;
 }
 
-void quantize_blocks(OpRunner& runner, const DeviceGptq::Weight& w) {
-  std::vector<float> error(static_cast<size_t>(w.rows * w.block));
-  const auto only_read = [](std::span<const float> values, Shape shape) {
-    return make_view(const_cast<float*>(values.data()), {shape, DType::f32});
-  };
-  for (int64_t begin = 0; begin < w.cols; begin += w.block)
-    runner.run(GptqBlock{.begin = begin, .end = std::min(begin + w.block, w.cols), .levels = w.levels},
-               {make_view(w.work.data(), {{w.rows, w.cols}, DType::f32}), only_read(w.upper, {w.cols, w.cols}),
-                only_read(w.steps, {w.rows}), view(error, w.rows, w.block), make_view(w.losses.data(), {{w.rows}, DType::f64}),
-                w.rates.empty() ? Tensor{} : only_read(w.rates, {w.cols, w.levels + 1})});
+// Where a weight is rounded: `work` becomes the integers, `losses` are added to.
+struct GptqMemory {
+  std::vector<float> own_work, own_steps;
+  std::vector<double> own_losses;
+  DeviceGptq::Memory at;
+
+  GptqMemory(OpRunner& runner, const DeviceGptq::Form& form) {
+    if (DeviceGptq* device = runner.device_gptq()) {
+      at = device->memory(form);
+      return;
+    }
+    own_work.resize(static_cast<size_t>(form.rows * form.cols));
+    own_steps.resize(static_cast<size_t>(form.rows));
+    own_losses.resize(static_cast<size_t>(form.rows));
+    at = {own_work, own_steps, own_losses};
+  }
+};
+
+void quantize_blocks(OpRunner& runner, const DeviceGptq::Form& form, const DeviceGptq::Memory& at, const GptqFactor& factor) {
+  std::vector<float> error(static_cast<size_t>(form.rows * form.block)), rates(form.rate_count(), 0.0F);
+  const auto upper = make_view(const_cast<float*>(factor.upper.data()), {{form.cols, form.cols}, DType::f32});  // only read
+  for (int64_t begin = 0; begin < form.cols; begin += form.block)
+    runner.run(GptqBlock{.begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels},
+               {make_view(at.work.data(), {{form.rows, form.cols}, DType::f32}), upper,
+                make_view(at.steps.data(), {{form.rows}, DType::f32}), view(error, form.rows, form.block),
+                make_view(at.losses.data(), {{form.rows}, DType::f64}),
+                form.trellis ? view(rates, form.cols, form.levels + 1) : Tensor{}});
 }
+
+// One weight with several scales, below each other.
+class StackedGptq {
+ public:
+  StackedGptq(OpRunner& runner, MatrixView w, const GptqFactor& factor)
+      : runner_(runner), w_(w), factor_(factor), original_(static_cast<size_t>(w.count())), factors_(cols(), 1.0F) {
+    for (size_t j = 0; j < cols() && !factor.columns.empty(); ++j)
+      factors_[j] = step_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
+    runner.pool().parallel_for(w.rows, [&](int64_t row) {
+      const size_t at = static_cast<size_t>(row) * cols();
+      for (size_t j = 0; j < cols(); ++j) {
+        const auto from = static_cast<size_t>(factor.order[j]);
+        original_[at + j] = factor.dead[from] != 0 ? 0.0F : w.data[at + from] / factors_[j];
+      }
+    });
+  }
+
+  void run(std::span<const HalfScales* const> scales, int32_t levels, bool trellis, std::vector<GptqResult>& results) {
+    const DeviceGptq::Form form{static_cast<int64_t>(scales.size()) * w_.rows, w_.cols, std::min(kGptqBlock, w_.cols), levels,
+                                trellis};
+    const GptqMemory memory(runner_, form);
+    runner_.pool().parallel_for(form.rows, [&](int64_t row) {
+      const auto at = static_cast<size_t>(row), own = static_cast<size_t>(row % w_.rows);
+      std::copy_n(original_.data() + own * cols(), cols(), memory.at.work.data() + at * cols());
+      memory.at.steps[at] = from_half((*scales[static_cast<size_t>(row / w_.rows)])[own]);
+      memory.at.losses[at] = 0;
+    });
+    if (DeviceGptq* device = runner_.device_gptq())
+      device->quantize(form, factor_.upper, factor_.number);
+    else
+      quantize_blocks(runner_, form, memory.at, factor_);
+    const size_t first = results.size();
+    for (size_t n = 0; n < scales.size(); ++n) {
+      GptqResult& result = results.emplace_back();
+      result.q.resize(original_.size());
+      result.row_losses.resize(static_cast<size_t>(w_.rows));
+    }
+    runner_.pool().parallel_for(form.rows, [&](int64_t row) {
+      take_row(memory.at, static_cast<size_t>(row), static_cast<size_t>(row % w_.rows),
+               results[first + static_cast<size_t>(row / w_.rows)]);
+    });
+    for (size_t n = first; n < results.size(); ++n)
+      for (const double loss : results[n].row_losses) results[n].loss += loss;
+  }
+
+ private:
+  size_t cols() const { return static_cast<size_t>(w_.cols); }
+  // With δ = e·U and H + a·I = (UᵀU)⁻¹, Σ e² is δ·(H + a·I)·δᵀ: the part that damping added is taken off again.
+  void take_row(const DeviceGptq::Memory& at, size_t stacked, size_t row, GptqResult& result) const {
+    const float *work = at.work.data() + stacked * cols(), *original = original_.data() + row * cols();
+    double squares = 0;
+    for (size_t j = 0; j < cols(); ++j) {
+      const float q = work[j];
+      const double delta =
+          static_cast<double>(factors_[j]) * (static_cast<double>(original[j]) - static_cast<double>(at.steps[stacked] * q));
+      squares += delta * delta;
+      result.q[row * cols() + static_cast<size_t>(factor_.order[j])] = static_cast<int8_t>(q);
+    }
+    result.row_losses[row] = std::max(0.0, at.losses[stacked] - factor_.added * squares);
+  }
+
+  OpRunner& runner_;
+  MatrixView w_;
+  const GptqFactor& factor_;
+  std::vector<float> original_, factors_;  // in the factor's order
+};
 
 }  // namespace
 
 GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& damping) {
   GptqFactor factor;
   double step = 0;
-  std::vector<double> ordered = prepare(hessian, damping, factor, step);
+  std::vector<double> ordered = prepare(runner.pool(), hessian, damping, factor, step);
   const int64_t n = hessian.side;
   factor.upper.resize(static_cast<size_t>(n * n));
   const auto works = [&](double added) {
@@ -87,7 +175,13 @@ GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& da
   }
   factor.added += step;
   for (double& entry : factor.diagonal) entry += step;
+  factor.number = new_factor_number();
   return factor;
+}
+
+uint64_t new_factor_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 GptqFactor plain_factor(int64_t side) {
@@ -99,54 +193,27 @@ GptqFactor plain_factor(int64_t side) {
                     .upper = std::vector<float>(count * count, 0.0F)};
   std::iota(factor.order.begin(), factor.order.end(), 0);
   for (size_t j = 0; j < count; ++j) factor.upper[j * count + j] = 1;
+  factor.number = new_factor_number();
   return factor;
 }
 
 GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor, bool trellis) {
+  const HalfScales* const only = &scales;
+  return std::move(gptq(runner, w, std::span(&only, 1), bits, factor, trellis)[0]);
+}
+
+std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, int bits,
+                             const GptqFactor& factor, bool trellis) {
   FAIRWAY_ASSERT(factor.usable() && factor.side == w.cols, "GPTQ needs the factor of this weight's inputs");
-  const int64_t block = std::min(kGptqBlock, w.cols);
-  const auto cols = static_cast<size_t>(w.cols);
-  std::vector<float> original(static_cast<size_t>(w.count())), steps(scales.size()), factors(cols, 1.0F);  // in that order
-  for (size_t j = 0; j < cols && !factor.columns.empty(); ++j)
-    factors[j] = step_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
-  runner.pool().parallel_for(w.rows, [&](int64_t row) {
-    const size_t at = static_cast<size_t>(row) * cols;
-    for (size_t j = 0; j < cols; ++j) {
-      const auto from = static_cast<size_t>(factor.order[j]);
-      original[at + j] = factor.dead[from] != 0 ? 0.0F : w.data[at + from] / factors[j];
-    }
-    steps[static_cast<size_t>(row)] = from_half(scales[static_cast<size_t>(row)]);
-  });
-  std::vector<float> work = original;
-  std::vector<double> losses(static_cast<size_t>(w.rows), 0.0);
   const int32_t levels = trellis ? std::min(largest_level(bits), kTrellisLevel) : largest_level(bits);
-  // No level costs more than another. What bits cost would pull all weights towards zero, by 2 to 6 % at three bits, in every
-  // layer alike, for 2 % less of the expected damage.
-  std::vector<float> rates;
-  if (trellis) rates.assign(cols * (static_cast<size_t>(levels) + 1), 0.0F);
-  const DeviceGptq::Weight weight{w.rows, w.cols, block, levels, factor.upper, steps, rates, work, losses};
-  if (DeviceGptq* device = runner.device_gptq())
-    device->quantize(weight);
-  else
-    quantize_blocks(runner, weight);
-  GptqResult result;
-  result.q.resize(original.size());
-  // With δ = e·U and H + a·I = (UᵀU)⁻¹, Σ e² is δ·(H + a·I)·δᵀ: the part that damping added is taken off again.
-  runner.pool().parallel_for(w.rows, [&](int64_t row) {
-    const size_t at = static_cast<size_t>(row) * cols;
-    double squares = 0;
-    for (size_t j = 0; j < cols; ++j) {
-      const float q = work[at + j];
-      const double delta = static_cast<double>(factors[j]) *
-                           (static_cast<double>(original[at + j]) - static_cast<double>(steps[static_cast<size_t>(row)] * q));
-      squares += delta * delta;
-      result.q[at + static_cast<size_t>(factor.order[j])] = static_cast<int8_t>(q);
-    }
-    losses[static_cast<size_t>(row)] = std::max(0.0, losses[static_cast<size_t>(row)] - factor.added * squares);
-  });
-  for (const double loss : losses) result.loss += loss;
-  result.row_losses = std::move(losses);
-  return result;
+  // A trellis begins anew every so many rows: below another weight it would begin elsewhere.
+  const auto fitting = static_cast<size_t>(std::max<int64_t>(1, kMostStacked / w.count()));
+  const size_t together = trellis && w.rows % kTrellisRows != 0 ? 1 : fitting;
+  StackedGptq stacked(runner, w, factor);
+  std::vector<GptqResult> results;
+  for (size_t first = 0; first < scales.size(); first += together)
+    stacked.run(scales.subspan(first, std::min(together, scales.size() - first)), levels, trellis, results);
+  return results;
 }
 
 double hessian_loss(OpRunner& runner, MatrixView error, const Hessian& hessian) {

@@ -25,10 +25,12 @@ struct GptqFactor {
   std::vector<int8_t> columns;   // classes of steps by column, which `upper` then has in it (step_factors.h); empty: all alike
   double added = 0;              // to the diagonal, all together
   int retries = 0;               // how often damping was multiplied by ten
+  uint64_t number = 0;           // equal ones have the same `upper`: a device that has it need not be sent it again
 
   bool usable() const { return !upper.empty(); }
 };
 GptqFactor factorize(OpRunner& runner, const Hessian& hessian, const Damping& damping);
+uint64_t new_factor_number();  // that no factor of this process has
 
 struct GptqResult {
   std::vector<int8_t> q;  // (rows, cols)
@@ -36,9 +38,13 @@ struct GptqResult {
   std::vector<double> row_losses;
 };
 // With the factor's steps by column; scales are those of weights divided by them. With a trellis scales are
-// half the steps.
+// half the steps. Levels are at most those of `bits`.
 GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor,
                 bool trellis = false);
+// The same weight with each of these scales. No row depends on another but by a trellis, so that all of them are rounded at
+// once, which a device does in the time of one.
+std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, int bits,
+                             const GptqFactor& factor, bool trellis = false);
 GptqFactor plain_factor(int64_t side);  // of inputs that count alike and say nothing of each other
 
 // tr(D·H·Dᵀ) of any error, (rows, C).

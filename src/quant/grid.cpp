@@ -105,14 +105,17 @@ HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> 
   });
 }
 
-double typical_magnitude(MatrixView w) {
+double typical_magnitude(MatrixView w, ThreadPool& pool) {
+  std::vector<double> squares(static_cast<size_t>(w.rows));
+  pool.parallel_for(w.rows, [&](int64_t row) {
+    double& sum = squares[static_cast<size_t>(row)];
+    for (const float value : w.row(row)) sum += static_cast<double>(value) * static_cast<double>(value);
+  });
   double logs = 0;
   int64_t rows = 0;
-  for (int64_t row = 0; row < w.rows; ++row) {
-    double squares = 0;
-    for (const float value : w.row(row)) squares += static_cast<double>(value) * static_cast<double>(value);
-    if (!(squares > 0)) continue;
-    logs += 0.5 * std::log(squares / static_cast<double>(w.cols));
+  for (const double sum : squares) {
+    if (!(sum > 0)) continue;
+    logs += 0.5 * std::log(sum / static_cast<double>(w.cols));
     ++rows;
   }
   return rows > 0 ? std::exp(logs / static_cast<double>(rows)) : 0;

@@ -46,7 +46,8 @@ HalfScales absmax_scales(MatrixView w, int bits, ThreadPool& pool);  // s = absm
 // s = step for all rows, which for errors that count alike costs the fewest bits, times a row's factor where w was divided by
 // it; a row whose largest weight would lie beyond the `most` levels has the step that reaches it.
 HalfScales shared_step_scales(MatrixView w, double step, std::span<const float> factors, ThreadPool& pool, int most = 127);
-double typical_magnitude(MatrixView w);  // geometric mean of the rows' root mean squares, without rows of zeros; 0: all are
+// Geometric mean of the rows' root mean squares, without rows of zeros; 0: all are.
+double typical_magnitude(MatrixView w, ThreadPool& pool);
 
 // q = clamp(round(w/s), −R, R).
 std::vector<int8_t> round_to_grid(MatrixView w, const HalfScales& scales, int bits, ThreadPool& pool);

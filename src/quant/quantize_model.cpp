@@ -51,8 +51,9 @@ QuantizedModel quantize_model(const ParamStore& weights, const Recipe& recipe, c
   report.tensors.clear();
   std::vector<TensorJob> jobs;
   for (size_t i = 0; i < plans.size(); ++i) {
-    jobs.push_back({&plans[i], grid_setting(plans[i], recipe.quant)});
-    if (std::binary_search(narrow.begin(), narrow.end(), i)) jobs[i].setting.bits = static_cast<int>(recipe.quant.mixed.bits);
+    GridSetting setting = grid_setting(plans[i], recipe.quant);
+    if (std::binary_search(narrow.begin(), narrow.end(), i)) setting.bits = static_cast<int>(recipe.quant.mixed.bits);
+    jobs.push_back({&plans[i], {setting}});
   }
   for (QuantizedPart& part : quantize_tensors(jobs, recipe.quant, runner, factors, comm)) {
     model.tensors.push_back(std::move(part.tensor));

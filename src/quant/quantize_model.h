@@ -43,8 +43,6 @@ class FactorCache {
               const TensorMoments* moments = nullptr);
   const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
   const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
-  // Of the same Hessians and damping, with steps alike: its factors are used up instead of made again.
-  void inherit(FactorCache& earlier) { inherited_ = std::exchange(earlier.factors_, {}); }
 
  private:
   OpRunner* runner_;
@@ -52,7 +50,7 @@ class FactorCache {
   const TensorMoments* moments_;
   Damping damping_;
   Steps steps_;
-  std::map<std::string, GptqFactor> factors_, inherited_;
+  std::map<std::string, GptqFactor> factors_;
 };
 
 struct QuantizedPart {
@@ -62,6 +60,10 @@ struct QuantizedPart {
 // One tensor on the grid of `setting`; `scale` is the rule for it.
 QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
                               FactorCache& factors);
+
+// The same tensor on each of these grids: one after the other, or at once where that is faster.
+std::vector<QuantizedPart> quantize_tensor(const TensorPlan& plan, std::span<const GridSetting> settings,
+                                           const QuantRecipe& quant, OpRunner& runner, FactorCache& factors);
 
 // What the tensor as it stands loses, into the report: for integers that were changed after they were rounded. Without a
 // Hessian the error is the plain one alone.

@@ -1,6 +1,8 @@
 // One tensor: its scales, its integers, and what they cost.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -89,42 +91,53 @@ double counted(std::span<const double> rows, std::span<const float> dependence) 
   return sum;
 }
 
-Rounded round(const TensorPlan& plan, const Attempt& how, const HalfScales& scales, int bits) {
+// Plain rounding, or a trellis without a Hessian.
+Rounded rounded_alone(const TensorPlan& plan, const Attempt& how, const HalfScales& scales, int bits) {
   Rounded rounded;
-  if (how.factor != nullptr) {
-    GptqResult result = gptq(how.runner, plan.weight, scales, bits, *how.factor, how.trellis);
-    rounded.q = std::move(result.q);
-    rounded.loss = result.loss;
-    rounded.counted = counted(result.row_losses, how.dependence);
-  } else {
-    rounded.q = how.trellis ? gptq(how.runner, plan.weight, scales, bits, plain_factor(plan.weight.cols), true).q
-                            : round_to_grid(plan.weight, scales, bits, how.runner.pool());
-    if (how.hessian != nullptr) {
-      const std::vector<float> error = error_of(plan.weight, rounded.q, scales, how.runner.pool());
-      rounded.loss = hessian_loss(how.runner, {error.data(), plan.weight.rows, plan.weight.cols}, *how.hessian);
-    }
+  rounded.q = how.trellis ? gptq(how.runner, plan.weight, scales, bits, plain_factor(plan.weight.cols), true).q
+                          : round_to_grid(plan.weight, scales, bits, how.runner.pool());
+  if (how.hessian != nullptr) {
+    const std::vector<float> error = error_of(plan.weight, rounded.q, scales, how.runner.pool());
+    rounded.loss = hessian_loss(how.runner, {error.data(), plan.weight.rows, plan.weight.cols}, *how.hessian);
   }
-  const std::vector<float> columns = how.factor != nullptr ? step_factors(how.factor->columns) : std::vector<float>{};
-  const std::vector<double> squares = squared_errors(plan.weight, rounded.q, scales, how.runner.pool(), columns);
-  rounded.squares = std::accumulate(squares.begin(), squares.end(), 0.0);
-  if (how.factor == nullptr) rounded.counted = how.hessian != nullptr ? rounded.loss : counted(squares, how.dependence);
   return rounded;
 }
 
-// Every candidate tried, the best kept: by the Hessian-weighted error where the recipe says so, else by the plain one.
-void take_best(const TensorPlan& plan, const Attempt& how, std::vector<Candidate> list, QuantizedPart& part) {
+// With each of the scales.
+std::vector<Rounded> round_all(const TensorPlan& plan, const Attempt& how, std::span<const HalfScales* const> scales,
+                               int bits) {
+  std::vector<Rounded> all(scales.size());
+  std::vector<GptqResult> found;
+  if (how.factor != nullptr) found = gptq(how.runner, plan.weight, scales, bits, *how.factor, how.trellis);
+  const std::vector<float> columns = how.factor != nullptr ? step_factors(how.factor->columns) : std::vector<float>{};
+  for (size_t n = 0; n < scales.size(); ++n) {
+    Rounded& rounded = all[n];
+    if (how.factor != nullptr)
+      rounded = {.q = std::move(found[n].q), .loss = found[n].loss, .counted = counted(found[n].row_losses, how.dependence)};
+    else
+      rounded = rounded_alone(plan, how, *scales[n], bits);
+    const std::vector<double> squares = squared_errors(plan.weight, rounded.q, *scales[n], how.runner.pool(), columns);
+    rounded.squares = std::accumulate(squares.begin(), squares.end(), 0.0);
+    if (how.factor == nullptr) rounded.counted = how.hessian != nullptr ? rounded.loss : counted(squares, how.dependence);
+  }
+  return all;
+}
+
+// One setting's scales and what they gave: the best kept, by the Hessian-weighted error where the recipe says so, else by the
+// plain one.
+void take_best(const TensorPlan& plan, bool by_hessian, std::span<Candidate> list, std::span<Rounded> tried,
+               QuantizedPart& part) {
   double best = std::numeric_limits<double>::infinity();
-  for (Candidate& candidate : list) {
-    Rounded rounded = round(plan, how, candidate.scales, part.tensor.bits);
-    const double score = how.by_hessian ? rounded.loss : rounded.squares;
+  for (size_t n = 0; n < list.size(); ++n) {
+    const double score = by_hessian ? tried[n].loss : tried[n].squares;
     if (!(score < best) && best != std::numeric_limits<double>::infinity()) continue;
     best = score;
-    part.tensor.q = std::move(rounded.q);
-    part.tensor.scale = std::move(candidate.scales);
-    part.report.scale_rule = candidate.rule;
-    part.report.mean_square = rounded.squares / static_cast<double>(plan.weight.count());
-    part.report.loss = rounded.loss;
-    part.report.counted = rounded.counted;
+    part.tensor.q = std::move(tried[n].q);
+    part.tensor.scale = std::move(list[n].scales);
+    part.report.scale_rule = list[n].rule;
+    part.report.mean_square = tried[n].squares / static_cast<double>(plan.weight.count());
+    part.report.loss = tried[n].loss;
+    part.report.counted = tried[n].counted;
   }
 }
 
@@ -145,28 +158,17 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   const Hessian* source = hessian(plan);
   if (source == nullptr) return nullptr;
   const auto [at, fresh] = factors_.try_emplace(plan.point.empty() ? plan.name() : plan.point);
-  if (fresh) {
-    auto made = inherited_.extract(at->first);
-    at->second = made.empty() ? factorize(*runner_, *source, damping_) : std::move(made.mapped());
-  }
+  if (fresh) at->second = factorize(*runner_, *source, damping_);
   if (fresh && steps_ == Steps::by_column && (plan.matrix() || plan.point.empty())) take_column_steps(at->second);
   return &at->second;
 }
 
-QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
-                              FactorCache& factors) {
-  QuantizedPart part = plan.integers ? QuantizedPart{} : in_halves(plan);
-  TensorReport& report = part.report;
-  part.tensor.bank = plan.bank;
-  part.tensor.slice = plan.slice;
-  part.tensor.rows = plan.weight.rows;
-  part.tensor.cols = plan.weight.cols;
-  report.name = plan.name();
-  if (!plan.integers) return part;
-  part.tensor.coding = report.coding = TensorCoding::integer_rows;
-  part.tensor.bits = report.bits = setting.bits;
-  part.tensor.trellis = setting.trellis;
-  Attempt how{.runner = runner, .hessian = factors.hessian(plan), .trellis = setting.trellis};
+namespace {
+
+// How a tensor is rounded, whatever its grid; told in the report.
+Attempt attempt_at(const TensorPlan& plan, const QuantRecipe& quant, OpRunner& runner, FactorCache& factors,
+                   TensorReport& report) {
+  Attempt how{.runner = runner, .hessian = factors.hessian(plan), .dependence = plan.dependence};
   if (wants_gptq(plan, quant, how.hessian)) {
     how.factor = factors.factor(plan);
     if (how.factor == nullptr) report.fallback = "it has no Hessian";
@@ -177,17 +179,83 @@ QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting
       how.factor = nullptr;
     }
   }
-  how.dependence = plan.dependence;
   how.by_hessian = quant.choice == ClipChoice::hessian && how.hessian != nullptr;
   report.weighted = how.hessian != nullptr;
   report.gptq = how.factor != nullptr;
-  if (how.factor != nullptr) {
-    report.damping_retries = how.factor->retries;
-    part.tensor.columns = how.factor->columns;
+  if (how.factor != nullptr) report.damping_retries = how.factor->retries;
+  return how;
+}
+
+// What rounds at once: settings with as many levels, on a trellis or not. GPTQ moves weights: with a step of its own a tensor
+// takes the bits that its integers turn out to need, where those are more than the setting's.
+struct Together {
+  int bits;
+  bool trellis;
+  std::vector<size_t> settings;
+};
+std::vector<Together> together(std::span<const GridSetting> settings, bool gptq) {
+  std::vector<Together> out;
+  for (size_t n = 0; n < settings.size(); ++n) {
+    const int bits = settings[n].step > 0 && gptq ? 8 : settings[n].bits;
+    auto at = std::find_if(out.begin(), out.end(),
+                           [&](const Together& one) { return one.bits == bits && one.trellis == settings[n].trellis; });
+    if (at == out.end()) at = out.insert(at, {bits, settings[n].trellis, {}});
+    at->settings.push_back(n);
   }
-  take_best(plan, how, candidates(plan, setting, quant, runner.pool(), how.factor, how.dependence), part);
-  report.entropy = entropy_of(part.tensor.q, setting.trellis) / static_cast<double>(plan.weight.count());
-  return part;
+  return out;
+}
+
+int bits_for(std::span<const int8_t> q, int at_least) {
+  int largest = 0;
+  for (const int8_t level : q) largest = std::max<int>(largest, std::abs(level));
+  while (largest_level(at_least) < largest) ++at_least;
+  return at_least;
+}
+
+}  // namespace
+
+QuantizedPart quantize_tensor(const TensorPlan& plan, const GridSetting& setting, const QuantRecipe& quant, OpRunner& runner,
+                              FactorCache& factors) {
+  return std::move(quantize_tensor(plan, std::span(&setting, 1), quant, runner, factors)[0]);
+}
+
+std::vector<QuantizedPart> quantize_tensor(const TensorPlan& plan, std::span<const GridSetting> settings,
+                                           const QuantRecipe& quant, OpRunner& runner, FactorCache& factors) {
+  QuantizedPart blank = plan.integers ? QuantizedPart{} : in_halves(plan);
+  blank.tensor.bank = plan.bank;
+  blank.tensor.slice = plan.slice;
+  blank.tensor.rows = plan.weight.rows;
+  blank.tensor.cols = plan.weight.cols;
+  blank.report.name = plan.name();
+  if (!plan.integers) return std::vector(settings.size(), blank);
+  blank.tensor.coding = blank.report.coding = TensorCoding::integer_rows;
+  Attempt how = attempt_at(plan, quant, runner, factors, blank.report);
+  if (how.factor != nullptr) blank.tensor.columns = how.factor->columns;
+  std::vector<QuantizedPart> parts(settings.size(), blank);
+  for (const Together& group : together(settings, how.factor != nullptr)) {
+    std::vector<std::vector<Candidate>> lists;
+    std::vector<const HalfScales*> scales;
+    for (const size_t n : group.settings)
+      lists.push_back(candidates(plan, settings[n], quant, runner.pool(), how.factor, how.dependence));
+    for (const std::vector<Candidate>& list : lists)
+      for (const Candidate& candidate : list) scales.push_back(&candidate.scales);
+    how.trellis = group.trellis;
+    std::vector<Rounded> tried = round_all(plan, how, scales, group.bits);
+    std::span<Rounded> left = tried;
+    for (size_t k = 0; k < lists.size(); ++k) {
+      QuantizedPart& part = parts[group.settings[k]];
+      part.tensor.trellis = group.trellis;
+      take_best(plan, how.by_hessian, lists[k], left.first(lists[k].size()), part);
+      left = left.subspan(lists[k].size());
+    }
+  }
+  runner.pool().parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t i) {
+    const auto n = static_cast<size_t>(i);
+    QuantizedPart& part = parts[n];
+    part.tensor.bits = part.report.bits = bits_for(part.tensor.q, settings[n].bits);
+    part.report.entropy = entropy_of(part.tensor.q, settings[n].trellis) / static_cast<double>(plan.weight.count());
+  });
+  return parts;
 }
 
 void measure(const TensorPlan& plan, const QuantizedTensor& tensor, OpRunner& runner, const Hessian* hessian,

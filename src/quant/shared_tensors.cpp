@@ -104,26 +104,30 @@ QuantizedPart part_from_bytes(std::string_view bytes) {
 
 std::vector<QuantizedPart> quantize_tensors(std::span<const TensorJob> jobs, const QuantRecipe& quant, OpRunner& runner,
                                             FactorCache& factors, Communicator& comm) {
-  std::vector<QuantizedPart> parts(jobs.size());
+  std::vector<std::vector<QuantizedPart>> made(jobs.size());
   const std::vector<int> owners = owners_of(jobs, comm.size());
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    if (owners[i] == comm.rank()) parts[i] = quantize_tensor(*jobs[i].plan, jobs[i].setting, quant, runner, factors);
-  }
-  if (comm.size() == 1) return parts;
-  for (int rank = 0; rank < comm.size(); ++rank) {
+  for (size_t i = 0; i < jobs.size(); ++i)
+    if (owners[i] == comm.rank()) made[i] = quantize_tensor(*jobs[i].plan, jobs[i].settings, quant, runner, factors);
+  for (int rank = 0; rank < comm.size() && comm.size() > 1; ++rank) {
     Writer all;
     for (size_t i = 0; i < jobs.size(); ++i)
-      if (owners[i] == rank && rank == comm.rank()) all.sequence(to_bytes(parts[i]));
+      for (const QuantizedPart& part : made[i])
+        if (owners[i] == rank && rank == comm.rank()) all.sequence(to_bytes(part));
     std::string bytes = all.take();
     share_bytes(comm, bytes, rank);
+    if (rank == comm.rank()) continue;
     Reader reader(bytes);
-    for (size_t i = 0; i < jobs.size() && rank != comm.rank(); ++i) {
-      if (owners[i] != rank) continue;
-      std::string part;
-      reader(part);
-      parts[i] = part_from_bytes(part);
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      for (size_t n = 0; n < jobs[i].settings.size() && owners[i] == rank; ++n) {
+        std::string part;
+        reader(part);
+        made[i].push_back(part_from_bytes(part));
+      }
     }
   }
+  std::vector<QuantizedPart> parts;
+  for (std::vector<QuantizedPart>& own : made)
+    for (QuantizedPart& part : own) parts.push_back(std::move(part));
   return parts;
 }
 

@@ -11,10 +11,10 @@ namespace fairway {
 
 struct TensorJob {
   const TensorPlan* plan;
-  GridSetting setting;
+  std::vector<GridSetting> settings;
 };
 
-// The parts of all jobs, in order. Collective.
+// A part for each setting of each job, in order. Collective.
 std::vector<QuantizedPart> quantize_tensors(std::span<const TensorJob> jobs, const QuantRecipe& quant, OpRunner& runner,
                                             FactorCache& factors, Communicator& comm);
 

@@ -78,10 +78,13 @@ std::vector<int8_t> column_classes(const GptqFactor& factor) {
 void take_column_steps(GptqFactor& factor) {
   factor.columns = column_classes(factor);
   if (factor.columns.empty()) return;
-  for (int64_t j = 0; j < factor.side; ++j) {
-    const float f = step_factor(factor.columns[static_cast<size_t>(factor.order[static_cast<size_t>(j)])]);
-    for (int64_t i = 0; i <= j; ++i) factor.upper[static_cast<size_t>(i * factor.side + j)] /= f;
+  std::vector<float> factors;
+  for (const int32_t column : factor.order) factors.push_back(step_factor(factor.columns[static_cast<size_t>(column)]));
+  for (int64_t i = 0; i < factor.side; ++i) {
+    float* row = factor.upper.data() + i * factor.side;
+    for (int64_t j = i; j < factor.side; ++j) row[j] /= factors[static_cast<size_t>(j)];
   }
+  factor.number = new_factor_number();
 }
 
 std::vector<int8_t> row_classes(std::span<const float> dependence) {

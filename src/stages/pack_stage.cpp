@@ -28,7 +28,7 @@ uint64_t room_for_tokenizer(const QuantizingInput& input, uint64_t budget) {
 
 void carry(const std::string& tokenizer_model, const PackOptions& options, Fitted& fitted) {
   fitted.model.tokenizer_model = tokenizer_model;
-  fitted.bytes = write_artifact(fitted.model, options, &fitted.ledger);
+  fitted.bytes = write_artifact(fitted.model, fitted.weights, options, &fitted.ledger);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "artifact/byte_coder.h"
 #include "artifact/gaussian_weights.h"
 #include "artifact/general_codecs.h"
+#include "artifact/shaped_models.h"
 #include "artifact/weight_coder.h"
 #include "base/error.h"
 #include "base/rng.h"
@@ -178,6 +179,35 @@ TEST(WeightCoder, EveryByteMatters) {
     EXPECT_THROW(decode_weights(bytes.substr(0, size), {&target, 1}, "test: "), InputError) << size;
   }
   EXPECT_THROW(decode_weights(bytes + "xx", {&target, 1}, "test: "), InputError);
+}
+
+// Decoders must find the shares of the files that exist: those at the end of 52 halvings of [0, 1], whatever was leapt over.
+TEST(WeightCoder, SharesAreThoseOfPlainBisection) {
+  const auto bins_of = [](double h, Shares& shares) {
+    double h8 = h * h;
+    h8 *= h8, h8 *= h8;
+    double point = h, step = 1, sum = 0, moment = 0;
+    shares.fill(0);
+    for (size_t j = 0; j < 8 * shares.size() - 4 && point > 1e-60; ++j) {
+      shares[(j + 4) / 8] += point;
+      step *= h8, point *= step;
+    }
+    for (size_t v = 0; v < shares.size(); ++v) sum += 2 * shares[v], moment += 2 * static_cast<double>(v) * shares[v];
+    for (double& share : shares) share /= sum;
+    shares[0] *= 2;
+    return moment / sum;
+  };
+  for (int scale = 0; scale < 1 << WeightShape::kScaleBits; ++scale) {
+    double mean = 1, low = 0, high = 1;
+    for (int i = 0; i < scale % 32; ++i) mean *= 1.0218971486541166;
+    mean = std::ldexp(mean, scale / 32 - 9);
+    Shares wanted;
+    for (int i = 0; i < 52; ++i) {
+      const double h = (low + high) / 2;
+      (bins_of(h, wanted) < mean ? low : high) = h;
+    }
+    ASSERT_EQ(shares_of(scale, 0), wanted) << scale;
+  }
 }
 
 TEST(ValueCoder, RoundTripsPlanes) {

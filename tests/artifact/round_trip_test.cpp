@@ -27,6 +27,22 @@ TEST(Artifact, GivesTheModelBackForEveryCodec) {
   }
 }
 
+// Coded weights serve every file of the same integers; of others they are refused.
+TEST(Artifact, WeightsAreCodedOnceForFilesThatDifferInOtherValues) {
+  QuantizedModel model = made_model(tiny_architecture(), 1);
+  const CodedWeights weights = code_weights(model);
+  EXPECT_EQ(write_artifact(model, weights, {}), write_artifact(model));
+  const auto halves = std::find_if(model.tensors.begin(), model.tensors.end(),
+                                   [](const QuantizedTensor& t) { return t.coding == TensorCoding::half; });
+  ASSERT_NE(halves, model.tensors.end());
+  for (uint16_t& half : halves->halves) half = to_half(0.25F);
+  EXPECT_EQ(write_artifact(model, weights, {}), write_artifact(model));
+  const auto integers = std::find_if(model.tensors.begin(), model.tensors.end(),
+                                     [](const QuantizedTensor& t) { return t.coding == TensorCoding::integer_rows; });
+  integers->q[0] = static_cast<int8_t>(integers->q[0] > 0 ? integers->q[0] - 1 : integers->q[0] + 1);
+  EXPECT_THROW(write_artifact(model, weights, {}), WorkError);
+}
+
 TEST(Artifact, BestIsNeverLarger) {
   const QuantizedModel model = made_model(tiny_architecture(), 2);
   const size_t best = write_artifact(model, {CodecChoice::best}).size();

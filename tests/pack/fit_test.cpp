@@ -40,7 +40,7 @@ TEST_F(Fit, TwentyRandomBudgets) {
     EXPECT_GE(static_cast<double>(fitted.bytes.size()), 0.995 * static_cast<double>(std::min(budget, finest)))
         << budget << " of " << natural;
     EXPECT_EQ(fitted.method, "allocator");
-    EXPECT_EQ(fitted.natural_bytes, natural);
+    EXPECT_EQ(fitted.natural_bytes, 0U) << "the recipe's own setting is made only where bytes stay free";
     EXPECT_EQ(fitted.ledger.total(), fitted.bytes.size());
     EXPECT_EQ(read_artifact(fitted.bytes, "fitted").tensors, fitted.model.tensors);
   }

@@ -217,19 +217,6 @@ TEST(BitAllocator, SpendsNothingWhereTheLossDoesNotDependOnIt) {
     }
 }
 
-TEST(BitAllocator, FactorsThatAreThereAlreadyChangeNothing) {
-  SmallModel small;
-  QuantReport report;
-  OpRunner runner(small.queue);
-  FactorCache factors(runner, &small.hessians, small.recipe.quant);
-  const QuantizedModel own = small.quantize(report);
-  EXPECT_TRUE(quantize_model(small.weights, small.recipe, &small.hessians, runner, factors, report, single_process()) == own);
-  BitAllocator fresh(small.weights, small.recipe, &small.hessians, small.queue);
-  BitAllocator taking(small.weights, small.recipe, &small.hessians, small.queue, single_process(), {}, &factors);
-  const double target = 0.5 * (fresh.least_bits() + fresh.most_bits());
-  EXPECT_TRUE(taking.at(target, report).tensors == fresh.at(target, report).tensors);
-}
-
 TEST(BitAllocator, RepeatsBitForBitAndSaysWhenABudgetIsTooSmall) {
   SmallModel small;
   QuantReport report;

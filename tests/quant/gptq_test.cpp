@@ -177,6 +177,35 @@ TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {
   EXPECT_NEAR(results[2].loss / results[0].loss, 1, 1e-3);
 }
 
+// Rounded at once or one after the other, also below each other on a trellis, and by a device's programs.
+TEST(Gptq, ManyScalesAtOnceAreEachAsAlone) {
+  Queue queue(2), with_device(1);
+  const auto executor = make_executor(Backend::cpu, with_device);
+  OpRunner here(queue), there({with_device, *executor});
+  const Hessian hessian = factor_model(96, 40, 5, 3);
+  const GptqFactor factor = factorize(here, hessian, {});
+  for (const int64_t rows : {70, 256}) {
+    const Matrix w = gaussian(rows, 96, 11);
+    std::vector<HalfScales> scales;
+    for (const double step : {0.01, 0.05, 0.2})
+      scales.push_back(shared_step_scales(w.view(), step, {}, here.pool(), kTrellisLevel));
+    std::vector<const HalfScales*> all;
+    for (const HalfScales& one : scales) all.push_back(&one);
+    for (const bool trellis : {false, true}) {
+      for (OpRunner* runner : {&here, &there}) {
+        const std::vector<GptqResult> together = gptq(*runner, w.view(), all, 8, factor, trellis);
+        ASSERT_EQ(together.size(), scales.size());
+        for (size_t n = 0; n < scales.size(); ++n) {
+          const GptqResult alone = gptq(here, w.view(), scales[n], 8, factor, trellis);
+          EXPECT_EQ(together[n].q, alone.q) << rows << (trellis ? " rows on a trellis" : " rows");
+          EXPECT_EQ(together[n].row_losses, alone.row_losses);
+          EXPECT_EQ(together[n].loss, alone.loss);
+        }
+      }
+    }
+  }
+}
+
 // The programs that a device runs, here on the CPU: the same bits, also when a shape comes again.
 TEST(Gptq, ProgramsOfADeviceGiveTheSameBits) {
   Queue alone(1), with_device(1);

@@ -61,9 +61,10 @@ TEST(Grid, RowsShareAStepUnlessTheirLargestWeightLiesBeyondInt8) {
   const HalfScales scales = shared_step_scales({w.data(), 4, 2}, 0.01, {}, pool());
   const uint16_t shared = to_half(0.01F), reaching = to_half(static_cast<float>(1.05 * 3 / 127));
   EXPECT_THAT(scales, ElementsAre(shared, shared, reaching, 0));
-  EXPECT_NEAR(typical_magnitude({w.data(), 2, 2}), 0.1, 1e-8);  // the root of 0.5·0.02
-  EXPECT_NEAR(typical_magnitude({w.data(), 4, 2}), std::cbrt(0.01 * std::sqrt(5.0)), 1e-8) << "a row of zeros does not count";
-  EXPECT_EQ(typical_magnitude({w.data() + 6, 1, 2}), 0);
+  EXPECT_NEAR(typical_magnitude({w.data(), 2, 2}, pool()), 0.1, 1e-8);  // the root of 0.5·0.02
+  EXPECT_NEAR(typical_magnitude({w.data(), 4, 2}, pool()), std::cbrt(0.01 * std::sqrt(5.0)), 1e-8)
+      << "a row of zeros does not count";
+  EXPECT_EQ(typical_magnitude({w.data() + 6, 1, 2}, pool()), 0);
 }
 
 TEST(Grid, HessianSdclipWidensImportantRows) {

@@ -29,6 +29,7 @@ struct Workshop {
   MemoryCopies copies;
   std::shared_ptr<Buffer> pool;  // of planned values
   Buffer widened;                // values on their way to the host
+  PinnedLanding landing;
   bool capturing = false;
   StreamSpans spans{Lane::device};
 

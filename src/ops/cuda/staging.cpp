@@ -1,5 +1,6 @@
 #include "ops/cuda/staging.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/fault.h"
@@ -22,6 +23,19 @@ std::byte* pinned(size_t bytes) {
   void* data = nullptr;
   check(cudaMallocHost(&data, bytes), "cudaMallocHost");
   return static_cast<std::byte*>(data);
+}
+
+// By all threads, where there is much of it.
+void move(ThreadPool& pool, std::byte* to, const std::byte* from, size_t bytes) {
+  constexpr size_t kShare = size_t{1} << 19;
+  if (bytes <= 2 * kShare) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  pool.parallel_for(static_cast<int64_t>((bytes + kShare - 1) / kShare), [&](int64_t i) {
+    const size_t at = static_cast<size_t>(i) * kShare;
+    std::memcpy(to + at, from + at, std::min(kShare, bytes - at));
+  });
 }
 
 cudaEvent_t untimed_event() {
@@ -47,10 +61,10 @@ PinnedRing::~PinnedRing() {
 }
 
 void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Context& context) {
-  if (bytes > bytes_) {  // rare and large: the driver's own staging will do
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
-    return;
-  }
+  for (size_t at = 0; at < bytes; at += bytes_) send_piece(from + at, to + at, std::min(bytes_, bytes - at), context);
+}
+
+void PinnedRing::send_piece(const std::byte* from, std::byte* to, size_t bytes, Context& context) {
   if (used_ + bytes > bytes_) {
     check(cudaEventRecord(left_[static_cast<size_t>(half_)], context.stream()), "cudaEventRecord");
     half_ = 1 - half_;
@@ -58,9 +72,35 @@ void PinnedRing::send(const std::byte* from, std::byte* to, size_t bytes, Contex
     check(cudaEventSynchronize(left_[static_cast<size_t>(half_)]), "cudaEventSynchronize");
   }
   std::byte* place = data_ + static_cast<size_t>(half_) * bytes_ + used_;
-  std::memcpy(place, from, bytes);
+  move(context.pool(), place, from, bytes);
   check(cudaMemcpyAsync(to, place, bytes, cudaMemcpyHostToDevice, context.stream()), "cudaMemcpyAsync");
   used_ += (bytes + kPlace - 1) / kPlace * kPlace;
+}
+
+PinnedLanding::~PinnedLanding() {
+  if (data_ == nullptr) return;
+  for (cudaEvent_t event : there_) cudaEventDestroy(event);
+  cudaFreeHost(data_);
+}
+
+void PinnedLanding::receive(const std::byte* from, std::byte* to, size_t bytes, Context& context) {
+  if (data_ == nullptr) {
+    data_ = pinned(2 * kPiece);
+    for (cudaEvent_t& event : there_) event = untimed_event();
+  }
+  const size_t pieces = (bytes + kPiece - 1) / kPiece;
+  const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };
+  const auto fetch = [&](size_t i) {
+    check(cudaMemcpyAsync(data_ + i % 2 * kPiece, from + i * kPiece, size(i), cudaMemcpyDeviceToHost, context.stream()),
+          "cudaMemcpyAsync");
+    check(cudaEventRecord(there_[i % 2], context.stream()), "cudaEventRecord");
+  };
+  fetch(0);
+  for (size_t i = 0; i < pieces; ++i) {
+    if (i + 1 < pieces) fetch(i + 1);
+    check(cudaEventSynchronize(there_[i % 2]), "cudaEventSynchronize");
+    move(context.pool(), to + i * kPiece, data_ + i % 2 * kPiece, size(i));
+  }
 }
 
 PinnedNumbers::PinnedNumbers() : there_(untimed_event()) {}
