@@ -208,7 +208,9 @@ SeedScores read_scores(const std::vector<std::string>& names) {
 Comparison compare_scores(const SeedScores& runs, SeedScores against, bool paired) {
   if (runs.size() < 2 || against.size() < 2)
     throw InputError(
-        fmt::format("compare: {} and {} runs were given; a test needs at least two on each side", runs.size(), against.size()));
+        fmt::format("compare: {} and {} runs were given; a test needs at least two on each side; --paired "
+                    "documents compares single runs",
+                    runs.size(), against.size()));
   if (const std::string why = incomparable(runs, against); !why.empty()) throw InputError("compare: " + why);
   if (paired) match_seeds(runs, against);
   const double ratio = nats_per_bit(runs), other = nats_per_bit(against);

@@ -49,7 +49,11 @@ std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   if (unknown.empty() && command != &program && !parts_of(*command).empty()) return parts_text(*command);
   if (unknown.empty()) return error.what() + std::string(" (see fairway --help)");
   for (const CLI::App* sub : parts_of(*command)) known.push_back(sub->get_name());
-  for (const CLI::Option* option : command->get_options()) known.push_back(option->get_name());
+  if (known.empty() && !unknown.front().starts_with('-'))
+    return fmt::format("{}: one name too many for {} (see fairway help {})", unknown.front(), command->get_name(),
+                       command->get_name());
+  for (const CLI::Option* option : command->get_options())
+    if (!option->get_positional()) known.push_back(option->get_name());
   return fmt::format("{}: unknown; the nearest is {} (see fairway --help)", unknown.front(),
                      fairway::nearest_word(unknown.front(), known));
 }

@@ -19,7 +19,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Kind : uint8_t { missing, run, seeds, shards, folder, artifact, weights, shard, tokenizer, recipe, json_text, file };
+enum class Kind : uint8_t {
+  missing,
+  run,
+  seeds,
+  shards,
+  folder,
+  artifact,
+  weights,
+  published,
+  shard,
+  tokenizer,
+  recipe,
+  json_text,
+  file
+};
 
 bool has_shards(const fs::path& folder) { return !data::list_train(folder).empty() || !data::list_validation(folder).empty(); }
 
@@ -27,6 +41,16 @@ Kind folder_kind(const fs::path& path) {
   if (fs::exists(path / "recipe.toml")) return Kind::run;
   if (fs::exists(path / "seeds.json") || fs::exists(path / "sweep.json")) return Kind::seeds;
   return has_shards(path) ? Kind::shards : Kind::folder;
+}
+
+// Weights begin with the length of a JSON object and the object, whatever the file is called.
+bool begins_as_weights(const fs::path& path) {
+  const InputFile file(path);
+  unsigned char head[9] = {};
+  if (file.read_at(head, sizeof head, 0) != sizeof head || head[8] != '{') return false;
+  uint64_t length = 0;
+  for (int i = 8; i-- > 0;) length = length << 8 | head[i];
+  return length <= file.size() - 8;
 }
 
 Kind kind_at(const fs::path& path) {
@@ -37,10 +61,12 @@ Kind kind_at(const fs::path& path) {
   if (is_artifact(path)) return Kind::artifact;
   const std::string name = path.filename().string(), ending = path.extension().string();
   if (ending == ".safetensors") return Kind::weights;
+  if (ending == ".pt" || ending == ".pth" || ending == ".ptz") return Kind::published;
   if (ending == ".bin" && name.starts_with("fineweb_")) return Kind::shard;
   if (ending == ".model") return Kind::tokenizer;
   if (ending == ".toml") return Kind::recipe;
-  return ending == ".json" || ending == ".jsonl" ? Kind::json_text : Kind::file;
+  if (ending == ".json" || ending == ".jsonl") return Kind::json_text;
+  return begins_as_weights(path) ? Kind::weights : Kind::file;
 }
 
 const char* words_for(Kind kind) {
@@ -52,6 +78,7 @@ const char* words_for(Kind kind) {
     case Kind::folder: return "a folder without a run or shards";
     case Kind::artifact: return "an artifact";
     case Kind::weights: return "a weight file";
+    case Kind::published: return "a file of PyTorch";
     case Kind::shard: return "a shard";
     case Kind::tokenizer: return "a tokenizer";
     case Kind::recipe: return "a recipe";
@@ -67,6 +94,8 @@ std::string instead(const fs::path& path, Kind found, Kind wanted) {
   const auto offer = [](const fs::path& other) { return fmt::format("; did you mean {}?", other.string()); };
   if (found == Kind::missing) return nearest_path(path.string());
   if (wanted == Kind::artifact && found == Kind::run && fs::exists(path / "model.fwy")) return offer(path / "model.fwy");
+  if (wanted == Kind::artifact && found == Kind::published)
+    return fmt::format("; fairway import {} makes a run folder of it", path.string());
   if (wanted == Kind::recipe && found == Kind::run) return offer(path / "recipe.toml");
   if (wanted == Kind::shards && found == Kind::shard) return offer(parent);
   if (wanted == Kind::run && !fs::is_directory(path) && kind_at(parent) == Kind::run) return offer(parent);
@@ -115,9 +144,8 @@ std::string nearest_path(const std::string& path) {
 void require_model(const std::string& name) {
   const Kind found = kind_at(name);
   if (found == Kind::seeds) refuse_input("", name, Kind::run, "one run, an artifact (.fwy) or a weight file (.safetensors)");
-  const bool other = found == Kind::missing || found == Kind::shards || found == Kind::folder || found == Kind::shard ||
-                     found == Kind::tokenizer || found == Kind::recipe || found == Kind::json_text;
-  if (other) refuse_input("", name, Kind::artifact, "a run folder, an artifact (.fwy) or a weight file (.safetensors)");
+  if (found != Kind::run && found != Kind::artifact && found != Kind::weights)
+    refuse_input("", name, Kind::artifact, "a run folder, an artifact (.fwy) or a weight file (.safetensors)");
 }
 
 void require_artifact(const std::string& name) { require_kind("", name, {Kind::artifact}, "an artifact (.fwy)"); }

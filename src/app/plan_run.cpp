@@ -7,6 +7,7 @@
 
 #include "app/machine_facts.h"
 #include "artifact/artifact.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "bundle/code_bytes.h"
@@ -14,6 +15,7 @@
 #include "model/shape/model_shape.h"
 #include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
+#include "pipeline/training_memory.h"
 #include "quant/quantize_model.h"
 #include "stages/pack_stage.h"
 #include "train/run_folder.h"
@@ -39,41 +41,15 @@ double free_host_bytes() {
   return machine < 0 ? limit - used : std::min(machine, limit - used);
 }
 
-// A device computes in bf16, so its activations take at least half of what the same program takes in float.
-struct Place {
-  double free_bytes = -1;  // below zero: not known
-  double share = 1;        // of the bytes in float
-};
-Place place_of(const TrainRequest& request, const Compute& compute, const Communicator& comm) {
-  if (request.memory > 0) return {static_cast<double>(request.memory), 1};
-  if (compute.backend.starts_with("cuda")) {
-    const auto& devices = cuda::devices();
-    if (devices.empty()) return {};
-    return {static_cast<double>(devices.front().memory_bytes), compute.backend == "cuda" ? 0.5 : 1};
-  }
-  return {free_host_bytes() / comm.local_size(), 1};
+// Of what a rank computes on; below zero: not known. Ranks that share a machine's memory, or a card's, share what is free of
+// it.
+double free_bytes(const TrainRequest& request, Backend backend, const Communicator& comm) {
+  if (request.memory > 0) return static_cast<double>(request.memory);
+  if (backend == Backend::ref || backend == Backend::cpu) return free_host_bytes() / comm.local_size();
+  const auto cards = static_cast<int>(cuda::devices().size());
+  const int sharing = (comm.local_size() + cards - 1) / cards;
+  return (static_cast<double>(cuda::devices().front().memory_bytes) - static_cast<double>(cuda::used_bytes())) / sharing;
 }
-
-// Of the largest program that training runs, in float.
-size_t activation_bytes(Recipe recipe, const ParamStore& params, int64_t micro_batch) {
-  recipe.train.micro_batch_tokens = micro_batch;
-  const Geometry geometry = micro_batch_geometry(recipe);
-  const Spec indices{{geometry.tokens}, DType::i32}, rope{rope_shape(recipe, geometry.row_length), DType::f32};
-  Arena io("inputs", 3 * align_up(indices.bytes()) + align_up(rope.bytes()) + 1024);
-  ModelInputs inputs{.tokens = io.make("tokens", indices), .targets = io.make("targets", indices)};
-  if (geometry.packed) inputs.segment_start = io.make("segment_start", indices);
-  inputs.rope = io.make("rope", rope);
-  inputs.loss_gradient = io.make("loss gradient", {{1}, DType::f32});
-  inputs.row_length = geometry.row_length;
-  Tape tape;
-  const ModelOutputs outputs =
-      build_model(tape, recipe, params, inputs, {recipe.model.loop.count > 0, recipe.train.qat.enabled});
-  const Var gradient = tape.input("loss gradient", inputs.loss_gradient);
-  return std::move(tape).finish(outputs.loss, gradient).program.arena_bytes;
-}
-
-// Weights, gradients of a rank and of all, momentum or two moments, averages: floats for each weight.
-constexpr double kFloatsForAWeight = 8;
 
 // Smaller micro-batches that the recipe's other keys allow, the largest first.
 std::vector<int64_t> micro_batches_of(const Recipe& recipe) {
@@ -86,30 +62,27 @@ std::vector<int64_t> micro_batches_of(const Recipe& recipe) {
 
 TrainingPlan fit_memory(const TrainRequest& request, const Compute& compute, const Communicator& comm) {
   const Recipe& recipe = request.recipe;
-  const Place place = place_of(request, compute, comm);
+  const Backend backend = parse_backend(compute.backend);
+  const double free = free_bytes(request, backend, comm);
   const int64_t asked = recipe.train.micro_batch_tokens;
-  if (place.free_bytes < 0) return {asked, ""};
-  const ParamStore params(parameter_table(recipe), ParamStore::Gradients::kept);  // or nothing is saved for them
-  const double fixed = kFloatsForAWeight * static_cast<double>(params.flat_values().spec.bytes());
-  const auto needed = [&](int64_t tokens) {
-    return fixed + place.share * static_cast<double>(activation_bytes(recipe, params, tokens));
-  };
+  if (free < 0) return {asked, ""};
+  const auto needed = [&](int64_t tokens) { return pipeline::training_bytes(recipe, tokens, backend); };
   const double whole = needed(asked);
-  if (whole <= place.free_bytes) return {asked, ""};
+  if (whole <= free) return {asked, ""};
   const std::vector<int64_t> smaller = micro_batches_of(recipe);
   for (const int64_t tokens : smaller) {
-    if (needed(tokens) > place.free_bytes) continue;
+    if (needed(tokens) > free) continue;
     return {tokens,
             fmt::format("train.micro_batch_tokens is {} instead of {}, which would take {:.1f} MiB of memory where {:.1f} are "
                         "free; sums are rounded in another order{}",
-                        tokens, asked, whole / kMiB, place.free_bytes / kMiB,
+                        tokens, asked, whole / kMiB, free / kMiB,
                         packs_documents(recipe) ? ", and documents are packed into shorter rows" : "")};
   }
   throw InputError(
       fmt::format("train.micro_batch_tokens = {}: training would take {:.1f} MiB of memory, {:.1f} MiB with the {} tokens that "
                   "are the fewest "
                   "possible, but {:.1f} MiB are free; use a smaller model or data.seq_len{}",
-                  asked, whole / kMiB, needed(smaller.back()) / kMiB, smaller.back(), place.free_bytes / kMiB,
+                  asked, whole / kMiB, needed(smaller.back()) / kMiB, smaller.back(), free / kMiB,
                   request.memory > 0 ? ", or a larger --memory" : ""));
 }
 

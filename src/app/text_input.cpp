@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "app/named_inputs.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "textcode/text_code.h"
@@ -13,6 +15,8 @@
 namespace fairway::app {
 
 std::string read_text_input(const std::string& file, const std::string& flag) {
+  if (file != "-" && !std::filesystem::exists(file))
+    throw InputError(fmt::format("{} {}: no such file{}", flag, file, nearest_path(file)));
   if (file != "-") return read_file(file, textcode::kMostTextBytes);
   std::string text;
   char buffer[1 << 16];

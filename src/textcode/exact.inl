@@ -4,6 +4,7 @@
 constexpr int kWide = 16;
 using Wide = float __attribute__((vector_size(64)));
 using WideInt = int32_t __attribute__((vector_size(64)));
+using WideBits = uint32_t __attribute__((vector_size(64)));
 using LooseWide = float __attribute__((vector_size(64), aligned(4), may_alias));
 
 static inline Wide load(const float* p) { return *reinterpret_cast<const LooseWide*>(p); }
@@ -103,48 +104,61 @@ static void softmax(float* p, int64_t count) {
   for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * inverse);
 }
 
-// Sixteen sums of products of bytes, high and low digits of the second factor apart: 256·high + low is what is meant.
-struct Sums {
-  WideInt high, low;
-  WideInt all() const { return (high << 8) + low; }
-};
-using WideBits = uint32_t __attribute__((vector_size(64)));
-using LooseBits = uint32_t __attribute__((vector_size(64), aligned(1), may_alias));
-
-static inline WideBits load_bytes(const void* p) { return *static_cast<const LooseBits*>(p); }
-static inline uint32_t four(const uint8_t* p) {
+static inline uint32_t pair_at(const int16_t* p) {
   uint32_t out;
-  __builtin_memcpy(&out, p, 4);
+  __builtin_memcpy(&out, p, sizeof out);
   return out;
 }
 
+// Words: sixteen pairs of numbers of 16 bits. add() multiplies each with the pair given and adds both products to one of
+// sixteen sums. kAtOnce: how many of the two together, for each of two heads, the registers hold.
+#if defined(__AVX512BW__)
+constexpr int kAtOnce = 4;
+using Words = __m512i;
+static inline Words load_words(const int16_t* p) { return _mm512_loadu_si512(p); }
+struct PairSums {
+  __m512i sums = _mm512_setzero_si512();
+  void add(Words words, uint32_t pair) {
+    const __m512i both = _mm512_set1_epi32(static_cast<int>(pair));
 #if defined(__AVX512VNNI__)
-static inline WideInt add_dots(WideInt sums, __m512i bytes, __m512i digits) {
-  return std::bit_cast<WideInt>(_mm512_dpbusd_epi32(std::bit_cast<__m512i>(sums), bytes, digits));
-}
-static inline void add_keys(Sums& s, WideBits keys, uint32_t high, uint32_t low) {
-  const auto bytes = std::bit_cast<__m512i>(keys);
-  s.high = add_dots(s.high, bytes, _mm512_set1_epi32(static_cast<int>(high)));
-  s.low = add_dots(s.low, bytes, _mm512_set1_epi32(static_cast<int>(low)));
-}
-static inline void add_values(Sums& s, WideBits values, uint32_t high, uint32_t low) {
-  const auto bytes = std::bit_cast<__m512i>(values);
-  s.high = add_dots(s.high, _mm512_set1_epi32(static_cast<int>(high)), bytes);
-  s.low = add_dots(s.low, _mm512_set1_epi32(static_cast<int>(low)), bytes);
-}
-#else  // one byte of every word at a time, with both digits at once
-static inline void add_keys(Sums& s, WideBits keys, uint32_t high, uint32_t low) {
-  for (int c = 0; c < 4; ++c) {
-    const int32_t q = static_cast<int8_t>(high >> (8 * c)) * 256 + static_cast<int8_t>(low >> (8 * c));
-    s.low += std::bit_cast<WideInt>(keys >> (8 * c) & 255) * q;
+    sums = _mm512_dpwssd_epi32(sums, words, both);
+#else
+    sums = _mm512_add_epi32(sums, _mm512_madd_epi16(words, both));
+#endif
   }
+  Wide floats() const { return __builtin_convertvector(std::bit_cast<WideInt>(sums), Wide); }
+};
+#elif defined(__AVX2__)
+constexpr int kAtOnce = 2;
+struct Words {
+  __m256i first, second;
+};
+static inline Words load_words(const int16_t* p) {
+  const auto* at = reinterpret_cast<const __m256i*>(p);
+  return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
 }
-static inline void add_values(Sums& s, WideBits values, uint32_t high, uint32_t low) {
-  for (int c = 0; c < 4; ++c) {
-    const auto weight = static_cast<int32_t>((high >> (8 * c) & 255) * 256 + (low >> (8 * c) & 255));
-    s.low += (std::bit_cast<WideInt>(values << (24 - 8 * c)) >> 24) * weight;
+struct PairSums {
+  __m256i first = _mm256_setzero_si256(), second = _mm256_setzero_si256();
+  void add(const Words& words, uint32_t pair) {
+    const __m256i both = _mm256_set1_epi32(static_cast<int>(pair));
+    first = _mm256_add_epi32(first, _mm256_madd_epi16(words.first, both));
+    second = _mm256_add_epi32(second, _mm256_madd_epi16(words.second, both));
   }
-}
+  Wide floats() const { return __builtin_convertvector(std::bit_cast<WideInt>(*this), Wide); }
+};
+#else
+constexpr int kAtOnce = 1;
+using Words = WideInt;
+using LooseInt = int32_t __attribute__((vector_size(64), aligned(2), may_alias));
+static inline Words load_words(const int16_t* p) { return *reinterpret_cast<const LooseInt*>(p); }
+struct PairSums {
+  WideInt sums{};
+  void add(Words words, uint32_t pair) {
+    const WideInt low = std::bit_cast<WideInt>(std::bit_cast<WideBits>(words) << 16) >> 16;
+    sums += low * int32_t{static_cast<int16_t>(pair)} + (words >> 16) * int32_t{static_cast<int16_t>(pair >> 16)};
+  }
+  Wide floats() const { return __builtin_convertvector(sums, Wide); }
+};
 #endif
 
 static float largest_size(const float* x, int64_t count) {
@@ -175,132 +189,125 @@ static inline int32_t whole(float x, float inverse, float most) {
   return static_cast<int32_t>(n + (n < 0 ? -0.5F : 0.5F));
 }
 
-constexpr float kMostByte = 127, kMostQuery = 127 * 257, kMostWeight = 32767;
-
 // Scores of a few blocks of keys for some heads: several sums at once hide the latency of one, and heads share the reading.
 template <int kBlocks, int kHeads>
-static inline void score_blocks(const AttendArgs& a, const QueryDigits* q, int64_t block, int64_t head) {
-  Sums sums[kHeads][kBlocks] = {};
-  const int64_t quads = a.padded / 4;
-  for (int64_t quad = 0; quad < quads; ++quad)
+static inline void score_blocks(const AttendArgs& a, const WholeQuery* q, int64_t block, int64_t head) {
+  PairSums sums[kHeads][kBlocks];
+  const int64_t pairs = a.padded / 2;
+  for (int64_t pair = 0; pair < pairs; ++pair)
     for (int b = 0; b < kBlocks; ++b) {
-      const uint8_t* at = a.keys + ((block + b) * quads + quad) * 64;
-      __builtin_prefetch(at + kBlocks * quads * 64);  // the hardware's own prefetching stops at every page
-      const WideBits keys = load_bytes(at);
-      for (int h = 0; h < kHeads; ++h) add_keys(sums[h][b], keys, four(q[head + h].high + 4 * quad), four(q[head + h].low + 4 * quad));
+      const int16_t* at = a.keys + ((block + b) * pairs + pair) * 2 * kWide;
+      __builtin_prefetch(at + kBlocks * pairs * 2 * kWide);  // the hardware's own prefetching stops at every page
+      const Words keys = load_words(at);
+      for (int h = 0; h < kHeads; ++h) sums[h][b].add(keys, pair_at(q[head + h].n + 2 * pair));
     }
   for (int h = 0; h < kHeads; ++h)
     for (int b = 0; b < kBlocks; ++b) {
-      const WideInt exact = sums[h][b].all() - 128 * q[head + h].sum;
       const Wide scale = load(a.key_units + (block + b) * kWide) * (q[head + h].unit * a.scale);
-      store(a.scores + (head + h) * a.room + (block + b) * kWide, __builtin_convertvector(exact, Wide) * scale);
+      store(a.scores + (head + h) * a.room + (block + b) * kWide, sums[h][b].floats() * scale);
     }
 }
 
 template <int kHeads>
-static void score_keys(const AttendArgs& a, const QueryDigits* q, int64_t blocks, int64_t head) {
-  constexpr int kAtOnce = 4;
+static void score_keys(const AttendArgs& a, const WholeQuery* q, int64_t blocks, int64_t head) {
   int64_t b = 0;
   for (; b + kAtOnce <= blocks; b += kAtOnce) score_blocks<kAtOnce, kHeads>(a, q, b, head);
   for (; b < blocks; ++b) score_blocks<1, kHeads>(a, q, b, head);
 }
 
-// Sixteen channels, kVectors times, of y of some heads += Σ weight[t]·value[t] over positions [first, first + 4·quads).
+// Weights of a tile of positions times the units of their values, as whole numbers of a unit of the tile's own: where one
+// position takes nearly all of the attention, those of other tiles keep their digits.
+struct TileWeights {
+  int16_t n[kTilePositions];
+  float unit;
+};
+
+// Sixteen channels, kVectors times, of y of some heads += Σ weight[t]·value[t] over positions [first, first + 2·pairs).
 template <int kVectors, int kHeads>
-static inline void add_channels(const AttendArgs& a, int64_t head, int64_t first, int64_t quads, int64_t e) {
-  constexpr int64_t kAhead = 2048;  // bytes
-  Sums sums[kHeads][kVectors] = {};
-  for (int64_t quad = 0; quad < quads; ++quad) {
-    const int64_t t = first + 4 * quad;
+static inline void add_channels(const AttendArgs& a, const TileWeights* w, int64_t head, int64_t first, int64_t pairs,
+                                int64_t e) {
+  constexpr int64_t kAhead = 1024;  // numbers
+  PairSums sums[kHeads][kVectors];
+  for (int64_t pair = 0; pair < pairs; ++pair)
     for (int i = 0; i < kVectors; ++i) {
-      const int8_t* at = a.values + t * a.padded + (e + i * kWide) * 4;
+      const int16_t* at = a.values + (first + 2 * pair) * a.padded + (e + i * kWide) * 2;
       __builtin_prefetch(at + kAhead);
-      const WideBits values = load_bytes(at);
-      for (int h = 0; h < kHeads; ++h) {
-        const uint8_t* digits = a.digits + 2 * (head + h) * a.room + t;
-        add_values(sums[h][i], values, four(digits), four(digits + a.room));
-      }
+      const Words values = load_words(at);
+      for (int h = 0; h < kHeads; ++h) sums[h][i].add(values, pair_at(w[head + h].n + 2 * pair));
     }
-  }
   for (int h = 0; h < kHeads; ++h)
     for (int i = 0; i < kVectors; ++i) {
       float* y = a.sums + (head + h) * a.padded + e + i * kWide;
-      store(y, load(y) + __builtin_convertvector(sums[h][i].all(), Wide));
+      store(y, load(y) + sums[h][i].floats() * w[head + h].unit);
     }
 }
 
 template <int kHeads>
-static void add_tile(const AttendArgs& a, int64_t head, int64_t first, int64_t quads) {
+static void add_tile(const AttendArgs& a, const TileWeights* w, int64_t head, int64_t first, int64_t pairs) {
   int64_t e = 0;
-  for (; e + 4 * kWide <= a.padded; e += 4 * kWide) add_channels<4, kHeads>(a, head, first, quads, e);
-  for (; e < a.padded; e += kWide) add_channels<1, kHeads>(a, head, first, quads, e);
+  for (; e + kAtOnce * kWide <= a.padded; e += kAtOnce * kWide) add_channels<kAtOnce, kHeads>(a, w, head, first, pairs, e);
+  for (; e < a.padded; e += kWide) add_channels<1, kHeads>(a, w, head, first, pairs, e);
 }
 
 static void keep_position(const AttendArgs& a) {
   const int64_t t = a.position;
-  const Grid k(largest_size(a.k, a.size), kMostByte), v(largest_size(a.v, a.size), kMostByte);
+  const Grid k(largest_size(a.k, a.size), a.most_key), v(largest_size(a.v, a.size), kMostValue);
   a.key_units[t] = k.unit, a.value_units[t] = v.unit;
   for (int64_t e = 0; e < a.size; ++e) {
-    a.keys[((t / kWide * (a.padded / 4) + e / 4) * kWide + t % kWide) * 4 + e % 4] =
-        static_cast<uint8_t>(whole(a.k[e], k.inverse, kMostByte) + 128);
-    a.values[t / 4 * 4 * a.padded + e * 4 + t % 4] = static_cast<int8_t>(whole(a.v[e], v.inverse, kMostByte));
+    a.keys[((t / kWide * (a.padded / 2) + e / 2) * kWide + t % kWide) * 2 + e % 2] =
+        static_cast<int16_t>(whole(a.k[e], k.inverse, a.most_key));
+    a.values[t / 2 * 2 * a.padded + e * 2 + t % 2] = static_cast<int16_t>(whole(a.v[e], v.inverse, kMostValue));
   }
 }
 
-static void cut_query(const float* q, int64_t size, int64_t padded, QueryDigits& out) {
-  const Grid grid(largest_size(q, size), kMostQuery);
-  out.unit = grid.unit, out.sum = 0;
-  for (int64_t e = size; e < padded; ++e) out.high[e] = out.low[e] = 0;
-  for (int64_t e = 0; e < size; ++e) {
-    const int32_t n = whole(q[e], grid.inverse, kMostQuery), low = static_cast<int8_t>(n);
-    out.high[e] = static_cast<uint8_t>((n - low) >> 8), out.low[e] = static_cast<uint8_t>(low);
-    out.sum += n;
-  }
+static void cut_query(const AttendArgs& a, const float* q, WholeQuery& out) {
+  const Grid grid(largest_size(q, a.size), a.most_key);
+  out.unit = grid.unit;
+  for (int64_t e = 0; e < a.padded; ++e)
+    out.n[e] = e < a.size ? static_cast<int16_t>(whole(q[e], grid.inverse, a.most_key)) : int16_t{0};
 }
 
-// Weights times the units of their values, in digits up to a whole vector (softmax left zeros there); returns their unit.
-static float cut_weights(const AttendArgs& a, int64_t head, int64_t count) {
-  using Bytes = uint8_t __attribute__((vector_size(16)));
-  using LooseBytes = uint8_t __attribute__((vector_size(16), aligned(1), may_alias));
-  float* p = a.scores + head * a.room;
-  uint8_t* digits = a.digits + 2 * head * a.room;
-  for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * load(a.value_units + t));
-  const Grid grid(largest_size(p, count), kMostWeight);
+// Of [first, first + count) up to a whole vector: softmax left zeros there.
+static void cut_weights(const AttendArgs& a, int64_t head, int64_t first, int64_t count, TileWeights& out) {
+  using Shorts = int16_t __attribute__((vector_size(32)));
+  using LooseShorts = int16_t __attribute__((vector_size(32), aligned(2), may_alias));
+  float* p = a.scores + head * a.room + first;
+  for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * load(a.value_units + first + t));
+  const Grid grid(largest_size(p, count), kMostValue);
+  out.unit = grid.unit;
   for (int64_t t = 0; t < count; t += kWide) {
     Wide n = load(p + t) * grid.inverse;
-    n = n < kMostWeight ? n : spread(kMostWeight);
+    n = n < kMostValue ? n : spread(kMostValue);
     const WideInt whole = __builtin_convertvector(n + 0.5F, WideInt);
-    *reinterpret_cast<LooseBytes*>(digits + t) = __builtin_convertvector(whole >> 8, Bytes);
-    *reinterpret_cast<LooseBytes*>(digits + a.room + t) = __builtin_convertvector(whole & 255, Bytes);
+    *reinterpret_cast<LooseShorts*>(out.n + t) = __builtin_convertvector(whole, Shorts);
   }
-  return grid.unit;
 }
 
 static void attend(const AttendArgs& a) {
-  constexpr int64_t kTile = 256;  // positions: 127·32767·256 is below 2^31
   const int64_t count = a.position + 1, blocks = (count + kWide - 1) / kWide;
-  float units[kMostGroup], own[kMostGroup];
-  QueryDigits q[kMostGroup];
+  float own[kMostGroup];
+  WholeQuery q[kMostGroup];
+  TileWeights weights[kMostGroup];
   keep_position(a);
-  for (int64_t g = 0; g < a.group; ++g) cut_query(a.q + g * a.size, a.size, a.padded, q[g]);
+  for (int64_t g = 0; g < a.group; ++g) cut_query(a, a.q + g * a.size, q[g]);
   int64_t g = 0;
   for (; g + 2 <= a.group; g += 2) score_keys<2>(a, q, blocks, g);
   for (; g < a.group; ++g) score_keys<1>(a, q, blocks, g);
   for (g = 0; g < a.group; ++g) {
     softmax(a.scores + g * a.room, count);
     own[g] = a.scores[g * a.room + a.position];
-    units[g] = cut_weights(a, g, count);
     for (int64_t e = 0; e < a.padded; ++e) a.sums[g * a.padded + e] = 0;
   }
-  for (int64_t t = 0; t < count; t += kTile) {
-    const int64_t quads = ((count - t < kTile ? count - t : kTile) + 3) / 4;
-    for (g = 0; g + 2 <= a.group; g += 2) add_tile<2>(a, g, t, quads);
-    for (; g < a.group; ++g) add_tile<1>(a, g, t, quads);
+  for (int64_t t = 0; t < count; t += kTilePositions) {
+    const int64_t some = count - t < kTilePositions ? count - t : kTilePositions, pairs = (some + 1) / 2;
+    for (g = 0; g < a.group; ++g) cut_weights(a, g, t, some, weights[g]);
+    for (g = 0; g + 2 <= a.group; g += 2) add_tile<2>(a, weights, g, t, pairs);
+    for (; g < a.group; ++g) add_tile<1>(a, weights, g, t, pairs);
   }
   // The token's own value without its rounding: what excludes it from y afterwards (model.xsa) has it so.
-  const int8_t* kept = a.values + a.position / 4 * 4 * a.padded + a.position % 4;
+  const int16_t* kept = a.values + a.position / 2 * 2 * a.padded + a.position % 2;
   for (int64_t e = 0; e < a.size; ++e) {
-    const float rounding = a.v[e] - a.value_units[a.position] * static_cast<float>(kept[e * 4]);
-    for (g = 0; g < a.group; ++g) a.y[g * a.size + e] = a.sums[g * a.padded + e] * units[g] + own[g] * rounding;
+    const float rounding = a.v[e] - a.value_units[a.position] * static_cast<float>(kept[e * 2]);
+    for (g = 0; g < a.group; ++g) a.y[g * a.size + e] = a.sums[g * a.padded + e] + own[g] * rounding;
   }
 }

@@ -1,4 +1,6 @@
 // Compiled with flags of its own (see CMakeLists.txt).
+#include <immintrin.h>
+
 #include <bit>
 
 #include "textcode/exact_kernels.h"

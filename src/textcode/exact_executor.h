@@ -1,7 +1,7 @@
 // Runs a decoding program of several rows over packed weights with the same bits on every machine, for any instruction set and
 // any number of threads: who reads a compressed text must come to the very probabilities that its writer had. Products are
 // exact in integers (grouped_rows.h). Attention, the softcap and products of floats go in the fixed order of exact_kernels.h;
-// keys and values are kept as bytes (head_caches.h), not in the program's own memory for them. All other ops are the
+// keys and values are kept in 16 bits (head_caches.h), not in the program's own memory for them. All other ops are the
 // reference's, in double and one element after the other; the one function of theirs that is no basic operation is
 // base/plain_math.h's. A row's numbers do not depend on the rows beside it. Of the head only the logits are made.
 #pragma once

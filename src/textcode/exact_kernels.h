@@ -9,28 +9,36 @@
 namespace fairway::textcode {
 
 inline constexpr int64_t kMostGroup = 16, kMostHeadSize = 256;  // query heads of a kv head; channels
+inline constexpr int64_t kTilePositions = 64;                   // whose weighted values are summed in integers
 
-// A query in digits: q ≈ unit·(256·high + low), both signed.
-struct QueryDigits {
-  uint8_t high[kMostHeadSize], low[kMostHeadSize];
-  int32_t sum;  // of 256·high + low
+// The largest n of which `terms` products n·n still sum to less than 2^31.
+constexpr int16_t most_factor(int64_t terms) {
+  int16_t n = 32767;
+  while (int64_t{n} * n * terms >= int64_t{1} << 31) --n;
+  return n;
+}
+inline constexpr float kMostValue = most_factor(kTilePositions);  // of values and of weights: 5,792
+
+// A query as whole numbers: q ≈ unit·n.
+struct WholeQuery {
+  int16_t n[kMostHeadSize];
   float unit;
 };
 
-// One row and kv head of AttentionCached: stores k and v at `position`, then attends. Keys and values are kept as bytes with a
-// unit for each position, queries and weights are cut into two digits, and sums of their products are exact in integers.
+// One row and kv head of AttentionCached: stores k and v at `position`, then attends. Keys, values, queries and weights are
+// numbers of 16 bits, each with a unit for its position, head or tile, and as large as exact sums of 32 bits let them be.
 struct AttendArgs {
   const float* q = nullptr;  // (group, size)
   const float *k = nullptr, *v = nullptr;
-  uint8_t* keys = nullptr;                                          // (T/16, padded/4, 16, 4): 128 more than the number
-  int8_t* values = nullptr;                                         // (T/4, padded, 4)
+  int16_t* keys = nullptr;                                          // (T/16, padded/2, 16, 2)
+  int16_t* values = nullptr;                                        // (T/2, padded, 2)
   float* key_units = nullptr;                                       // (T)
   float* value_units = nullptr;                                     // (T)
   float* scores = nullptr;                                          // (group, room)
-  uint8_t* digits = nullptr;                                        // (group, 2, room): of the weights
   float* sums = nullptr;                                            // (group, padded)
   float* y = nullptr;                                               // (group, size)
   int64_t group = 0, size = 0, padded = 0, position = 0, room = 0;  // padded: size up to whole vectors; room: T, whole blocks
+  float most_key = 0;                                               // of keys and queries: most_factor(padded)
   float scale = 1;
 };
 

@@ -1,4 +1,5 @@
-// Keys and values of one call of attention as bytes, for all rows and kv heads; and what heads need while they attend.
+// Keys and values of one call of attention as numbers of 16 bits, for all rows and kv heads; and what heads need while they
+// attend.
 #pragma once
 
 #include <vector>
@@ -24,6 +25,7 @@ class HeadCaches {
  private:
   Shape shape_;
   Memory memory_;
+  float most_key_;
 };
 
 // One place for each row and kv head, large enough for every call.
@@ -34,7 +36,6 @@ class HeadScratch {
 
  private:
   std::vector<std::vector<float>> floats_;
-  std::vector<std::vector<uint8_t>> digits_;
 };
 
 }  // namespace fairway::textcode

@@ -14,7 +14,7 @@ namespace fairway::textcode {
 namespace {
 
 constexpr std::string_view kMark = "FWTX";
-constexpr char kVersion = 2;
+constexpr char kVersion = 3;
 constexpr size_t kHashBytes = 8;
 constexpr uint64_t kMostTokensAByte = 64;  // one character may become many under a tokenizer's rules
 constexpr uint64_t kMostTokenCount = uint64_t{1} << 27;

@@ -102,7 +102,7 @@ TEST(ScoreText, RefusesWhatCannotBe) {
   for (const auto& [args, says] : std::vector<std::pair<Args, std::string>>{
            {on_text("score", {"--text", file, "--data", made().data}), "--text and --data"},
            {on_text("score", {"--text", file, "--ladder"}), "--ladder"},
-           {on_text("score", {"--text", file + ".none"}), "e.txt.none"},
+           {on_text("score", {"--text", file + "x"}), "e.txtx: no such file; did you mean " + file + "?"},
            {on_text("compress", {"--text", file, "--out", made().scratch / "none" / "x"}), "none"},
            {on_text("decompress", {"--in", file, "--out", made().scratch / "x"}), "not a text compressed by fairway"},
            {{"compress", made().run, "--text", file, "--out", made().scratch / "x"}, "expected an artifact"}}) {

@@ -80,6 +80,22 @@ TEST_F(WrongFiles, WeightsAndRecipes) {
                   {"golden", "X"}});
 }
 
+TEST_F(WrongFiles, AreCalledWhatTheyAre) {
+  put_file(scratch_ / "weights.pt", "PK\x03\x04");
+  for (const auto& [args, says] : std::vector<std::pair<Args, std::string>>{
+           {{"generate", at("words.txt")}, "words.txt: is a file of another kind; expected a run folder, an artifact (.fwy)"},
+           {{"score", at("words.txt"), "--data", at("folder")}, "is a file of another kind"},
+           {{"pack", at("weights.pt"), "--out", at("y.fwy")},
+            "is a file of PyTorch; expected a run folder, an artifact (.fwy) or a weight file (.safetensors); fairway import " +
+                at("weights.pt") + " makes a run folder of it"},
+           {{"score", at("folder"), at("empty")}, "empty: one name too many for score (see fairway help score)"},
+           {{"score", at("folder"), "--dta", "x"}, "--dta: unknown; the nearest is --data"}}) {
+    const Outcome outcome = run_program(args);
+    EXPECT_EQ(outcome.status, 2) << outcome.text();
+    EXPECT_THAT(outcome.err, testing::HasSubstr(says));
+  }
+}
+
 TEST(Parts, AGroupAloneListsThem) {
   for (const auto& [group, parts] :
        std::vector<std::pair<std::string, Args>>{{"data", {"tokenize", "train-tokenizer", "inspect", "overlap", "fetch"}},

@@ -56,7 +56,7 @@ const std::map<std::string, Names> kMayInclude{
     {"bundle", {}},
     {"fetch", {}},
     {"report", {"recipe", "model/shape"}},
-    {"pipeline", {"stages", "analysis", "report"}},
+    {"pipeline", {"recipe", "autograd", "ops/cuda", "model", "train", "stages", "analysis", "report"}},
     {"submission", {"recipe", "model/shape", "analysis", "report"}},
     {"app", {}},  // includes everything; nobody includes it
 };
@@ -76,8 +76,8 @@ const std::vector<LibraryRule> kLibraries{
     {"nccl", {"comm/nccl"}},
     {"mpi.h", {"comm/mpi"}},
     {"immintrin.h",
-     {"ops/cpu/", "base/", "artifact/lane_kernels_avx2.cpp", "artifact/checksum_fold.cpp", "textcode/exact_vnni.cpp",
-      "textcode/exact_grouped_vnni.cpp"}},
+     {"ops/cpu/", "base/", "artifact/lane_kernels_avx2.cpp", "artifact/checksum_fold.cpp", "textcode/exact_avx2.cpp",
+      "textcode/exact_avx512.cpp", "textcode/exact_vnni.cpp", "textcode/exact_grouped_vnni.cpp"}},
 };
 // Our own headers that open what most folders must not see.
 const std::vector<LibraryRule> kDoors{

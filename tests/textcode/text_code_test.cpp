@@ -95,8 +95,8 @@ TEST(TextCode, RefusesWhatIsNotItsOwn) {
   EXPECT_THAT(refusal("hello", codec), HasSubstr("t.fwt: not a text compressed by fairway"));
   EXPECT_THAT(refusal("", codec), HasSubstr("not a text"));
   std::string next = code;
-  next[4] = 1;
-  EXPECT_THAT(refusal(next, codec), HasSubstr("version 1 of compressed texts; this program reads version 2"));
+  next[4] = 2;
+  EXPECT_THAT(refusal(next, codec), HasSubstr("version 2 of compressed texts; this program reads version 3"));
   for (size_t size = 0; size < code.size(); ++size) ASSERT_NE(refusal(code.substr(0, size), codec), "") << size;
   for (size_t at = 0; at < code.size(); ++at) {
     std::string damaged = code;
