@@ -147,14 +147,14 @@ class FineDecoder {
  private:
   // Once the words are used up the state shrinks to where it began; of faulty bytes it shrinks to something else.
   void leave(uint32_t slot, FineModel::Range range) { refill(range.freq * (state_ >> 16) + slot - range.start); }
-  // Without branches: whether a word is due is anybody's guess.
   void refill(uint64_t x) {
-    static constexpr char kNothing[2] = {};
-    const bool more = place_ != end_, due = x < kFineFloor && more;
-    uint16_t word;
-    std::memcpy(&word, more ? place_ : kNothing, 2);
-    state_ = due ? x << 16 | word : x;
-    place_ += due ? 2 : 0;
+    if (x < kFineFloor && place_ != end_) {
+      uint16_t word;
+      std::memcpy(&word, place_, 2);
+      place_ += 2;
+      x = x << 16 | word;
+    }
+    state_ = x;
   }
 
   const char *place_, *end_;

@@ -105,14 +105,12 @@ struct Getter {
   static constexpr bool kReadsWeights = false;
   FineDecoder& rans;
   void run(const uint8_t* classes, int8_t* q, int64_t n, ShapedModels& models) {
-    FineDecoder own = rans;  // in registers: q are bytes, which might be anybody's
     for (int64_t k = 0; k < n; ++k) {
       FineModel& model = models[classes[k]];
-      const int symbol = own.get(model);
+      const int symbol = rans.get(model);
       model.note(symbol);
       q[k] = static_cast<int8_t>(symbol - kZeroSymbol);
     }
-    rans = own;
   }
 };
 
