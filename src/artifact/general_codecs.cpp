@@ -39,12 +39,13 @@ std::string byte_unshuffle(std::string_view bytes) {
   return out;
 }
 
-std::string brotli_encode(std::string_view bytes) {
+std::string brotli_encode(std::string_view bytes, BrotliEffort effort) {
+  constexpr int kLittle = 5;
   const std::string shuffled = byte_shuffle(bytes);
   std::string out(BrotliEncoderMaxCompressedSize(bytes.size()) + 16, '\0');
   size_t size = out.size();
-  if (BrotliEncoderCompress(BROTLI_MAX_QUALITY, BROTLI_DEFAULT_WINDOW, BROTLI_MODE_GENERIC, shuffled.size(), bytes_of(shuffled),
-                            &size, bytes_of(out)) != BROTLI_TRUE) {
+  if (BrotliEncoderCompress(effort == BrotliEffort::most ? BROTLI_MAX_QUALITY : kLittle, BROTLI_DEFAULT_WINDOW,
+                            BROTLI_MODE_GENERIC, shuffled.size(), bytes_of(shuffled), &size, bytes_of(out)) != BROTLI_TRUE) {
     throw WorkError("Brotli could not compress " + std::to_string(bytes.size()) + " bytes");
   }
   out.resize(size);

@@ -112,7 +112,8 @@ Section encode_text(std::string_view text) {
 Section encode_value_section(std::string_view values, size_t width, CodecChoice choice) {
   Section best{Codec::raw, std::string(values)};
   if (is_ours(choice)) take_smaller(best, Codec::rans, encode_values(values, width));
-  if (choice == CodecChoice::rans) {
+  // Little effort tells whether anything repeats: where it ends above ours, the most would not end a tenth below.
+  if (choice == CodecChoice::rans && brotli_encode(values, BrotliEffort::little).size() <= best.bytes.size()) {
     std::string matched = brotli_encode(values);
     if (static_cast<double>(matched.size()) < kWorthMatching * static_cast<double>(best.bytes.size()))
       best = {Codec::brotli, std::move(matched)};
