@@ -90,11 +90,21 @@ std::optional<SeedSpread> seed_spread(const DocumentSample& sample, double bytes
   return SeedSpread{{mean(x) - mean(y), std::sqrt(variance / k + variance), k - 1}, variance, variance, true};
 }
 
-// Two errors that do not depend on each other; degrees of freedom by Satterthwaite.
+// Two errors that do not depend on each other. The square of the interval's half is the sum of the squares of what each of them
+// asks for alone, and the degrees of freedom are those with which Student's t has that half. With Satterthwaite's there are
+// too many false alarms, 6 % with two seeds a side and 12 % with two against one: seeds that happen to lie close together leave
+// an error of the documents alone, and their many degrees of freedom.
 Difference joined(const Difference& seeds, const Difference& documents) {
-  const double a = seeds.error * seeds.error, b = documents.error * documents.error;
-  const double df = a + b > 0 ? (a + b) * (a + b) / (a * a / seeds.df + b * b / documents.df) : seeds.df;
-  return {documents.value, std::sqrt(a + b), df};
+  const double a = seeds.error * seeds.error, b = documents.error * documents.error, error = std::sqrt(a + b);
+  if (!(a > 0)) return {documents.value, error, documents.df};
+  const auto reach = [](double df) { return student_t_quantile(0.5 + kConfidence / 2, df); };
+  const double half = std::hypot(seeds.error * reach(seeds.df), documents.error * reach(documents.df));
+  double low = std::min(seeds.df, documents.df), high = std::max(seeds.df, documents.df);  // more of them, a shorter reach
+  for (int i = 0; i < 50; ++i) {
+    const double middle = low + (high - low) / 2;
+    (reach(middle) * error > half ? low : high) = middle;
+  }
+  return {documents.value, error, low};
 }
 
 std::optional<int64_t> seeds_for_record(const SeedSpread& spread, bool paired) {
