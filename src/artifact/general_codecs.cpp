@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "base/error.h"
+#include "base/output.h"
 
 namespace fairway {
 namespace {
@@ -20,6 +23,14 @@ constexpr uint32_t kLeastDictionary = 1U << 12, kMostDictionary = 1U << 26;  // 
 uint32_t dictionary_for(size_t bytes) {
   return static_cast<uint32_t>(std::clamp<size_t>(std::bit_ceil(bytes), kLeastDictionary, kMostDictionary));
 }
+
+// Where memory fails, the encoder ends the process without a word: it is told before.
+void* told_allocation(void*, size_t bytes) {
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) print_err("fairway: out of memory while Brotli compresses\n");
+  return memory;
+}
+void free_told(void*, void* memory) { std::free(memory); }
 
 }  // namespace
 
@@ -43,12 +54,20 @@ std::string brotli_encode(std::string_view bytes, BrotliEffort effort) {
   constexpr int kLittle = 5;
   const std::string shuffled = byte_shuffle(bytes);
   std::string out(BrotliEncoderMaxCompressedSize(bytes.size()) + 16, '\0');
-  size_t size = out.size();
-  if (BrotliEncoderCompress(effort == BrotliEffort::most ? BROTLI_MAX_QUALITY : kLittle, BROTLI_DEFAULT_WINDOW,
-                            BROTLI_MODE_GENERIC, shuffled.size(), bytes_of(shuffled), &size, bytes_of(out)) != BROTLI_TRUE) {
+  const std::unique_ptr<BrotliEncoderState, decltype(&BrotliEncoderDestroyInstance)> state(
+      BrotliEncoderCreateInstance(told_allocation, free_told, nullptr), BrotliEncoderDestroyInstance);
+  if (!state) throw std::bad_alloc();
+  BrotliEncoderSetParameter(state.get(), BROTLI_PARAM_QUALITY, effort == BrotliEffort::most ? BROTLI_MAX_QUALITY : kLittle);
+  BrotliEncoderSetParameter(state.get(), BROTLI_PARAM_LGWIN, BROTLI_DEFAULT_WINDOW);
+  BrotliEncoderSetParameter(state.get(), BROTLI_PARAM_SIZE_HINT, static_cast<uint32_t>(shuffled.size()));
+  size_t in_left = shuffled.size(), out_left = out.size();
+  const uint8_t* in = bytes_of(shuffled);
+  uint8_t* place = bytes_of(out);
+  if (BrotliEncoderCompressStream(state.get(), BROTLI_OPERATION_FINISH, &in_left, &in, &out_left, &place, nullptr) !=
+          BROTLI_TRUE ||
+      BrotliEncoderIsFinished(state.get()) != BROTLI_TRUE)
     throw WorkError("Brotli could not compress " + std::to_string(bytes.size()) + " bytes");
-  }
-  out.resize(size);
+  out.resize(out.size() - out_left);
   return out;
 }
 
