@@ -30,7 +30,7 @@ struct MixNorm {
   using Out = OutOf<Tensor>;
   using Saved = SavedOf<Tensor>;
   static constexpr InOf<Arg> kIn{.x = arg::activation, .x0 = arg::activation, .mix = arg::vector};
-  static constexpr OutOf<Arg> kOut{.mixed = arg::activation.reread(), .normed = arg::activation};
+  static constexpr OutOf<Arg> kOut{.mixed = arg::activation, .normed = arg::activation};
   static constexpr SavedOf<Arg> kSaved{.rstd = arg::statistic};
   OpPlan plan(const In&) const;
 };

@@ -44,7 +44,7 @@ __global__ void mix_forward(NormRow r, Source<T> x, Source<T> x0, Source<float> 
 
 template <class T>
 struct MixGradients {
-  Source<T> x, x0, mixed, g_mixed, g_normed;
+  Source<T> x, x0, g_mixed, g_normed;
   Source<float> mix, rstd;
   Sink<T> dx, dx0;
 };
@@ -62,37 +62,41 @@ __global__ void mix_backward(NormRow r, MixGradients<T> a, int64_t padded, Parti
     const int64_t row = m * r.width;
     const float inverse = a.rstd[m];
     // Kept as they lie in memory: with fewer registers more warps hide the second pass's reads.
-    Pack<T, V> v[kPieces<N>], d[kPieces<N>], g[kPieces<N>];
+    Pack<T, V> v[kPieces<N>], v0[kPieces<N>], d[kPieces<N>], g[kPieces<N>];
     const auto fetch = [&](int n, int c) {
-      v[n] = a.mixed.template pack<V>(row + c);
+      v[n] = a.x.template pack<V>(row + c);
+      v0[n] = a.x0.template pack<V>(row + c);
       d[n] = a.g_normed.template pack<V>(row + c);
       g[n] = a.g_mixed.template pack<V>(row + c);
     };
     if constexpr (N > 0) each_piece<V, N>(r.width, fetch);
-    float along = 0;
+    float along = 0, m0[V], m1[V];
+    const auto weights = [&](int c) {
+      a.mix.load(c, m0);
+      a.mix.load(r.width + c, m1);
+    };
     each_piece<V, N>(r.width, [&](int n, int c) {
       if constexpr (N == 0) fetch(n, c);
+      weights(c);
 #pragma unroll
-      for (int k = 0; k < V; ++k) along += to_float(v[n].at[k]) * to_float(d[n].at[k]);
+      for (int k = 0; k < V; ++k)
+        along += (m0[k] * to_float(v[n].at[k]) + m1[k] * to_float(v0[n].at[k])) * to_float(d[n].at[k]);
     });
     along = warp_sum(along) * inverse / static_cast<float>(r.width);
     each_piece<V, N>(r.width, [&](int n, int c) {
-      float m0[V], m1[V], x[V], x0[V];
       if constexpr (N == 0) fetch(n, c);
-      a.x.load(row + c, x);
-      a.x0.load(row + c, x0);
-      a.mix.load(c, m0);
-      a.mix.load(r.width + c, m1);
+      weights(c);
 #pragma unroll
       for (int k = 0; k < V; ++k) {
-        const float normed = to_float(v[n].at[k]) * inverse;
+        const float x = to_float(v[n].at[k]), x0 = to_float(v0[n].at[k]);
+        const float normed = (m0[k] * x + m1[k] * x0) * inverse;
         const float total = to_float(g[n].at[k]) + r.scale * inverse * (to_float(d[n].at[k]) - normed * along);
         if constexpr (N > 0) {
-          held[n][k] += total * x[k];
-          held0[n][k] += total * x0[k];
+          held[n][k] += total * x;
+          held0[n][k] += total * x0;
         } else {
-          sums[spread<V>(c + k)] += total * x[k];
-          sums[padded + spread<V>(c + k)] += total * x0[k];
+          sums[spread<V>(c + k)] += total * x;
+          sums[padded + spread<V>(c + k)] += total * x0;
         }
         m0[k] *= total;
         m1[k] *= total;
@@ -134,9 +138,9 @@ void backward(const MixNorm& op, const Backward<MixNorm>& b) {
     const int64_t padded = spread_width(r.width, V);
     const int warps = column_warps(2 * padded), blocks = column_blocks(scratch.context(), r.rows, warps);
     const Partials partials{scratch.take<float>(blocks * 2 * r.width), blocks, 2 * r.width};
-    const MixGradients<T> args{source<T>(b.in.x),           source<T>(b.in.x0),       source<T>(b.out.mixed),
-                               source<T>(b.dout.mixed),     source<T>(b.dout.normed), source<float>(b.in.mix),
-                               source<float>(b.saved.rstd), sink<T>(b.din.x),         sink<T>(b.din.x0)};
+    const MixGradients<T> args{source<T>(b.in.x),        source<T>(b.in.x0),      source<T>(b.dout.mixed),
+                               source<T>(b.dout.normed), source<float>(b.in.mix), source<float>(b.saved.rstd),
+                               sink<T>(b.din.x),         sink<T>(b.din.x0)};
     mix_backward<T, V, N><<<blocks, warps * 32, static_cast<size_t>(warps * 2 * padded) * sizeof(float), scratch.stream()>>>(
         r, args, padded, partials);
     check_launch("mix_norm'");

@@ -29,7 +29,7 @@ void forward(const MixNorm& op, const Forward<MixNorm>& f) {
 
 void backward(const MixNorm& op, const Backward<MixNorm>& b) {
   with_dtype(b.in.x, [&]<class T>() {
-    const Values<T> x(b.in.x), x0(b.in.x0), mix(b.in.mix), mixed(b.out.mixed), rstd(b.saved.rstd);
+    const Values<T> x(b.in.x), x0(b.in.x0), mix(b.in.mix), rstd(b.saved.rstd);
     const Values<T> g_mixed(b.dout.mixed), g_normed(b.dout.normed);
     const Target<T> dx(b.din.x), dx0(b.din.x0), dmix(b.din.mix);
     const int64_t width = b.in.x.cols();
@@ -37,11 +37,11 @@ void backward(const MixNorm& op, const Backward<MixNorm>& b) {
     for (int64_t m = 0; m < b.in.x.rows(); ++m) {
       const int64_t row = m * width;
       const double r = rstd[m];
-      const double along =
-          sum(width, [&](int64_t i) { return g_normed[row + i] * mixed[row + i] * r; }) / static_cast<double>(width);
+      const auto mixed = [&](int64_t i) { return mix[i] * x[row + i] + mix[width + i] * x0[row + i]; };
+      const double along = sum(width, [&](int64_t i) { return g_normed[row + i] * mixed(i) * r; }) / static_cast<double>(width);
       for (int64_t i = 0; i < width; ++i) {
         const int64_t at = row + i;
-        const double g = g_mixed[at] + op.scale * r * (g_normed[at] - mixed[at] * r * along);
+        const double g = g_mixed[at] + op.scale * r * (g_normed[at] - mixed(i) * r * along);
         dx.put(at, mix[i] * g);
         dx0.put(at, mix[width + i] * g);
         mix_grad[i] += g * x[at];

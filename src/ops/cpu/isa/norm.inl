@@ -64,19 +64,23 @@ void backward_rows(const MixNorm& op, const Backward<MixNorm>& call, RowRange ro
   float* sums = static_cast<float*>(partials);
   fill_zero(sums, 2 * n);
   for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float *x = row_of(call.in.x, m, n), *x0 = row_of(call.in.x0, m, n), *mixed = row_of(call.out.mixed, m, n);
+    const float *x = row_of(call.in.x, m, n), *x0 = row_of(call.in.x0, m, n);
     const float *g_mixed = row_of(call.dout.mixed, m, n), *g_normed = row_of(call.dout.normed, m, n);
     float *dx = row_of(call.din.x, m, n), *dx0 = row_of(call.din.x0, m, n);
+    const auto mixed = [&](int64_t c, auto t) {
+      using T = decltype(t);
+      return load<T>(mix + c) * load<T>(x + c) + load<T>(mix + n + c) * load<T>(x0 + c);
+    };
     Sum dot;
     if (g_normed != nullptr)
-      for_columns(n, [&](int64_t c, auto t) { dot.add(load<decltype(t)>(mixed + c) * load<decltype(t)>(g_normed + c)); });
+      for_columns(n, [&](int64_t c, auto t) { dot.add(mixed(c, t) * load<decltype(t)>(g_normed + c)); });
     const float r = base_of(call.saved.rstd)[m];
     const float factor = static_cast<float>(op.scale) * r;
     const float along = r * r * dot.total() / static_cast<float>(n);
     for_columns(n, [&](int64_t c, auto t) {
       using T = decltype(t);
       T g{};
-      if (g_normed != nullptr) g = factor * (load<T>(g_normed + c) - along * load<T>(mixed + c));
+      if (g_normed != nullptr) g = factor * (load<T>(g_normed + c) - along * mixed(c, t));
       if (g_mixed != nullptr) g += load<T>(g_mixed + c);
       if (dx != nullptr) put<T>(dx + c, load<T>(mix + c) * g, call.din.x.accumulate);
       if (dx0 != nullptr) put<T>(dx0 + c, load<T>(mix + n + c) * g, call.din.x0.accumulate);

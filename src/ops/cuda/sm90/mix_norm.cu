@@ -15,10 +15,17 @@ void fused_mix_backward(Scratch& scratch, const MixNorm& op, const Backward<MixN
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared), "cudaFuncSetAttribute");
   const int blocks = kPerProcessor * scratch.context().processors();
   const Partials partials{scratch.take<float>(blocks * 2 * kMixWidth), blocks, 2 * kMixWidth};
-  const MixRows args{pointer<bf16>(b.in.x),         pointer<bf16>(b.in.x0),          pointer<bf16>(b.out.mixed),
-                     pointer<bf16>(b.dout.mixed),   pointer<bf16>(b.dout.normed),    pointer<float>(b.in.mix),
-                     pointer<float>(b.saved.rstd),  pointer<bf16>(b.din.x),          pointer<bf16>(b.din.x0),
-                     b.din.x && b.din.x.accumulate, b.din.x0 && b.din.x0.accumulate, static_cast<unsigned>(b.in.x.rows()),
+  const MixRows args{pointer<bf16>(b.in.x),
+                     pointer<bf16>(b.in.x0),
+                     pointer<bf16>(b.dout.mixed),
+                     pointer<bf16>(b.dout.normed),
+                     pointer<float>(b.in.mix),
+                     pointer<float>(b.saved.rstd),
+                     pointer<bf16>(b.din.x),
+                     pointer<bf16>(b.din.x0),
+                     b.din.x && b.din.x.accumulate,
+                     b.din.x0 && b.din.x0.accumulate,
+                     static_cast<unsigned>(b.in.x.rows()),
                      static_cast<float>(op.scale)};
   kernel<<<blocks, 32 * kRowWarps, kShared, scratch.stream()>>>(args, partials);
   check_launch("mix_norm' by rows");

@@ -1,5 +1,6 @@
 // Gradient of the mix and norm at the head of a block, rows of 512 in bf16: a warp takes a row after another. Rows come by bulk
-// copies into shared memory, two ahead, so that neither registers nor warps limit how much is on its way.
+// copies into shared memory, two ahead, so that neither registers nor warps limit how much is on its way. The mix is made again
+// from its two rows, which are needed anyway: one read less of eight.
 #pragma once
 
 #include "ops/cuda/columns.h"
@@ -8,8 +9,8 @@
 namespace fairway::cuda {
 
 struct MixRows {
-  const bf16 *x, *x0, *mixed, *g_mixed, *g_normed;  // (M, 512); g_mixed and the gradients may be absent
-  const float *mix, *rstd;                          // (2, 512), (M)
+  const bf16 *x, *x0, *g_mixed, *g_normed;  // (M, 512); g_mixed and the gradients may be absent
+  const float *mix, *rstd;                  // (2, 512), (M)
   bf16 *dx, *dx0;
   bool add_dx, add_dx0;
   unsigned rows;
@@ -18,29 +19,30 @@ struct MixRows {
 
 inline constexpr int kMixWidth = 512;
 
-// What a warp has of one row: five tensors, and the two gradients where they are added to.
+// What a warp has of one row: x, x0, the gradients of normed and of mixed, and the two gradients where they are added to.
 struct MixStage {
-  bf16 at[7][kMixWidth];
+  static constexpr int kRows = 6;
+  bf16 at[kRows][kMixWidth];
 };
 
 template <int Warps, int Stages>
 struct MixShared {
   MixStage stages[Warps][Stages];
   float sums[Warps][2 * kMixWidth];
-  float mix[2 * kMixWidth];
   sm90::Barrier landed[Warps][Stages];
 };
 
 __device__ inline void fetch_row(const MixRows& a, unsigned row, MixStage& to, sm90::Barrier& landed) {
   constexpr uint32_t kBytes = kMixWidth * sizeof(bf16);
   const int64_t at = int64_t{row} * kMixWidth;
-  const bf16* from[7] = {a.x, a.x0, a.mixed, a.g_normed, a.g_mixed, a.add_dx ? a.dx : nullptr, a.add_dx0 ? a.dx0 : nullptr};
+  const bf16* from[MixStage::kRows] = {
+      a.x, a.x0, a.g_normed, a.g_mixed, a.add_dx ? a.dx : nullptr, a.add_dx0 ? a.dx0 : nullptr};
   uint32_t bytes = 0;
 #pragma unroll
-  for (int i = 0; i < 7; ++i) bytes += from[i] != nullptr ? kBytes : 0;
+  for (int i = 0; i < MixStage::kRows; ++i) bytes += from[i] != nullptr ? kBytes : 0;
   landed.expect(bytes);
 #pragma unroll
-  for (int i = 0; i < 7; ++i)
+  for (int i = 0; i < MixStage::kRows; ++i)
     if (from[i] != nullptr) sm90::load_bytes(to.at[i], from[i] + at, kBytes, landed);
 }
 
@@ -50,33 +52,48 @@ __device__ inline void eight(const bf16* from, float (&x)[8]) {
   for (int k = 0; k < 8; ++k) x[k] = __bfloat162float(pack.at[k]);
 }
 
-// One lane's pieces c … c+7 of a row: gradients stored, column sums added to `sums`.
-__device__ inline void mix_piece(const MixRows& a, const MixStage& s, const float* mix, int64_t row, int c, float inverse,
-                                 float along, float (&sums)[8], float (&sums0)[8]) {
-  float x[8], x0[8], mixed[8], g[8], total[8], old[8];
-  eight(s.at[2] + c, mixed);
-  eight(s.at[3] + c, g);
+// Weights of a lane's columns c … c+7, for x and for x0, and its sums of their gradients: the same ones in every row.
+struct MixColumns {
+  float weight[8], weight0[8], sum[8], sum0[8];
+
+  __device__ void load(const float* mix, int c) {
 #pragma unroll
-  for (int k = 0; k < 8; ++k) total[k] = a.scale * inverse * (g[k] - mixed[k] * inverse * along);
+    for (int k = 0; k < 8; ++k) {
+      weight[k] = mix[c + k], weight0[k] = mix[kMixWidth + c + k];
+      sum[k] = sum0[k] = 0;
+    }
+  }
+  __device__ float mixed(int k, const float (&x)[8], const float (&x0)[8]) const {
+    return weight[k] * x[k] + weight0[k] * x0[k];
+  }
+};
+
+// One lane's pieces c … c+7 of a row: gradients stored, column sums added to.
+__device__ inline void mix_piece(const MixRows& a, const MixStage& s, MixColumns& columns, int64_t row, int c, float inverse,
+                                 float along) {
+  float x[8], x0[8], g[8], total[8], old[8];
+  eight(s.at[0] + c, x);
+  eight(s.at[1] + c, x0);
+  eight(s.at[2] + c, g);
+#pragma unroll
+  for (int k = 0; k < 8; ++k) total[k] = a.scale * inverse * (g[k] - columns.mixed(k, x, x0) * inverse * along);
   if (a.g_mixed != nullptr) {
-    eight(s.at[4] + c, g);
+    eight(s.at[3] + c, g);
 #pragma unroll
     for (int k = 0; k < 8; ++k) total[k] += g[k];
   }
-  eight(s.at[0] + c, x);
-  eight(s.at[1] + c, x0);
 #pragma unroll
-  for (int k = 0; k < 8; ++k) sums[k] += total[k] * x[k], sums0[k] += total[k] * x0[k];
-  const auto leave = [&](bf16* to, const bf16* had, bool add, const float* weights) {
+  for (int k = 0; k < 8; ++k) columns.sum[k] += total[k] * x[k], columns.sum0[k] += total[k] * x0[k];
+  const auto leave = [&](bf16* to, const bf16* had, bool add, const float(&weights)[8]) {
     if (to == nullptr) return;
     if (add) eight(had + c, old);
     Pack<bf16, 8> out;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) out.at[k] = __float2bfloat16_rn(weights[c + k] * total[k] + (add ? old[k] : 0.0f));
+    for (int k = 0; k < 8; ++k) out.at[k] = __float2bfloat16_rn(weights[k] * total[k] + (add ? old[k] : 0.0f));
     *reinterpret_cast<Pack<bf16, 8>*>(to + row * kMixWidth + c) = out;
   };
-  leave(a.dx, s.at[5], a.add_dx, mix);
-  leave(a.dx0, s.at[6], a.add_dx0, mix + kMixWidth);
+  leave(a.dx, s.at[4], a.add_dx, columns.weight);
+  leave(a.dx0, s.at[5], a.add_dx0, columns.weight0);
 }
 
 template <int Warps, int Stages>
@@ -85,7 +102,6 @@ __global__ void __launch_bounds__(32 * Warps) mix_rows_backward(MixRows a, Parti
   auto& shared = *reinterpret_cast<MixShared<Warps, Stages>*>(memory);
   const int lane = lane_id(), warp = warp_id();
   const unsigned stride = gridDim.x * Warps;
-  for (int c = static_cast<int>(threadIdx.x); c < 2 * kMixWidth; c += 32 * Warps) shared.mix[c] = a.mix[c];
   if (lane == 0) {
     for (int s = 0; s < Stages; ++s) shared.landed[warp][s].init(1);
     sm90::publish_barriers();
@@ -95,23 +111,27 @@ __global__ void __launch_bounds__(32 * Warps) mix_rows_backward(MixRows a, Parti
   if (lane == 0)
     for (int s = 0; s < Stages; ++s)
       if (row + s * stride < a.rows) fetch_row(a, row + s * stride, shared.stages[warp][s], shared.landed[warp][s]);
-  float sums[2][8] = {}, sums0[2][8] = {};
+  MixColumns columns[2];
+#pragma unroll
+  for (int p = 0; p < 2; ++p) columns[p].load(a.mix, p * 256 + lane * 8);
   unsigned phase = 0;
   for (int stage = 0; row < a.rows; row += stride) {
     const MixStage& s = shared.stages[warp][stage];
     const float inverse = a.rstd[row];
     shared.landed[warp][stage].wait(phase);
-    float v[8], d[8], along = 0;
+    float v[8], v0[8], d[8], along = 0;
 #pragma unroll
     for (int p = 0; p < 2; ++p) {
-      eight(s.at[2] + p * 256 + lane * 8, v);
-      eight(s.at[3] + p * 256 + lane * 8, d);
+      const int c = p * 256 + lane * 8;
+      eight(s.at[0] + c, v);
+      eight(s.at[1] + c, v0);
+      eight(s.at[2] + c, d);
 #pragma unroll
-      for (int k = 0; k < 8; ++k) along += v[k] * d[k];
+      for (int k = 0; k < 8; ++k) along += columns[p].mixed(k, v, v0) * d[k];
     }
     along = warp_sum(along) * inverse / static_cast<float>(kMixWidth);
 #pragma unroll
-    for (int p = 0; p < 2; ++p) mix_piece(a, s, shared.mix, row, p * 256 + lane * 8, inverse, along, sums[p], sums0[p]);
+    for (int p = 0; p < 2; ++p) mix_piece(a, s, columns[p], row, p * 256 + lane * 8, inverse, along);
     __syncwarp();
     if (lane == 0 && row + Stages * stride < a.rows)
       fetch_row(a, row + Stages * stride, shared.stages[warp][stage], shared.landed[warp][stage]);
@@ -121,8 +141,8 @@ __global__ void __launch_bounds__(32 * Warps) mix_rows_backward(MixRows a, Parti
   for (int p = 0; p < 2; ++p)
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
-      shared.sums[warp][p * 256 + lane * 8 + k] = sums[p][k];
-      shared.sums[warp][kMixWidth + p * 256 + lane * 8 + k] = sums0[p][k];
+      shared.sums[warp][p * 256 + lane * 8 + k] = columns[p].sum[k];
+      shared.sums[warp][kMixWidth + p * 256 + lane * 8 + k] = columns[p].sum0[k];
     }
   leave_partials(&shared.sums[0][0], Warps, partials);
 }
