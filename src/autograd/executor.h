@@ -116,6 +116,7 @@ class Executor {
   virtual void wait() {}                                        // until everything that was asked for is done
   // Memory that is free where sessions work, in bytes; on the CPU nothing is counted.
   virtual size_t free_bytes() { return std::numeric_limits<size_t>::max(); }
+  virtual int devices() const { return 1; }  // that the ranks of this machine are spread over
 
  private:
   Queue* queue_;

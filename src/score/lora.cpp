@@ -32,12 +32,15 @@ std::unique_ptr<Session> copy_of(const Tensor& from, const Tensor& to, Executor&
   return executor.open(std::move(tape).finish());
 }
 
-// In the published order a batch decides which A a document inherits, so its size does not depend on the machine.
-int64_t documents_at_once(const ScoreRecipe& score, const Executor& executor) {
+// In the published order a batch decides which A a document inherits, so its size does not depend on the machine. Elsewhere
+// ranks that share a card share the batch that fills it, and so its memory.
+int64_t documents_at_once(const ScoreRecipe& score, const ScoreContext& context) {
   constexpr int64_t kPublished = 64, kTokensOnCpu = 4096;
   if (score.lora.batch > 0) return score.lora.batch;
-  if (score.lora.order == LoraOrder::compat || executor.on_device()) return kPublished;
-  return std::clamp<int64_t>(kTokensOnCpu / score.context, 1, kPublished);
+  if (score.lora.order == LoraOrder::compat) return kPublished;
+  if (!context.executor->on_device()) return std::clamp<int64_t>(kTokensOnCpu / score.context, 1, kPublished);
+  const int devices = context.executor->devices(), sharing = (context.comm->local_size() + devices - 1) / devices;
+  return std::max<int64_t>(1, kPublished / sharing);
 }
 
 // A document while it is scored.
@@ -54,7 +57,7 @@ class LoraEvaluator final : public Evaluator {
         sorted_(settings.score.lora.order == LoraOrder::compat),
         context_(context),
         params_(std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::none)),
-        learner_(model, params_, settings.score, context_, documents_at_once(score_, *context.executor)) {
+        learner_(model, params_, settings.score, context_, documents_at_once(score_, context)) {
     if (score_.lora.phases == 0) return;
     trained_ = std::make_shared<ParamStore>(parameter_table(model.recipe), ParamStore::Gradients::kept);
     phases_ = std::make_unique<ChunkLearner>(model, trained_, phase_recipe(score_), context_);

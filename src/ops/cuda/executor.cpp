@@ -1,5 +1,6 @@
 #include "ops/cuda/executor.h"
 
+#include "ops/cuda/device.h"
 #include "ops/cuda/session.h"
 
 namespace fairway {
@@ -40,6 +41,7 @@ class CudaExecutor final : private OwnWorkshop, public Executor {
     cuda::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
     return free;
   }
+  int devices() const override { return static_cast<int>(cuda::devices().size()); }
 
  private:
   // False where the device has no copy yet: its first use will take what the host has then.
