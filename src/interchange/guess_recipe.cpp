@@ -8,77 +8,10 @@
 
 #include "base/error.h"
 #include "interchange/fit.h"
+#include "interchange/found_sizes.h"
 
 namespace fairway::interchange {
 namespace {
-
-constexpr int64_t kMostSlices = 512;
-
-// A parameter of unknown size with this many slices: its names are all that is asked.
-ParamInfo with_slices(ParamId id, int64_t slices) {
-  return {.name = fairway::name_of(id), .shape = {slices, 1}, .role = row_of(id).role, .id = id};
-}
-
-// The shape of the whole parameter as the file has it, a bank's matrices stacked; absent where none of it is there.
-std::optional<Extents> found_shape(const WeightSet& set, ParamId id) {
-  const PublishedRow* row = published_row(id);
-  for (const NameStyle style : kNameStyles) {
-    int64_t stacked = 0;
-    Extents slice;
-    const bool two = style == NameStyle::per_layer && row != nullptr && !row->later_layer_name.empty();
-    // Later matrices are numbered from 0 again, so twice as many slices as layers name them all.
-    for (const TensorPlace& place : tensor_places(with_slices(id, two ? 2 * kMostSlices : kMostSlices), kMostSlices, style)) {
-      const auto found = set.weights.find(place.name);
-      if (found == set.weights.end()) continue;
-      const bool whole = place.count == with_slices(id, kMostSlices).count();
-      if (whole) {
-        Extents shape = found->second.shape;
-        if (style != NameStyle::fairway && row != nullptr && row->row && !shape.empty()) shape.erase(shape.begin());
-        return shape;
-      }
-      ++stacked;
-      slice = found->second.shape;
-    }
-    if (stacked == 0) continue;
-    slice.insert(slice.begin(), stacked);
-    return slice;
-  }
-  return std::nullopt;
-}
-
-struct Size {
-  std::string key;   // of a recipe
-  std::string text;  // its value there
-};
-
-int64_t extent(const std::optional<Extents>& shape, size_t axis) { return shape && axis < shape->size() ? (*shape)[axis] : 0; }
-
-// Sizes that shapes tell. Those that cannot be told apart from others are left out.
-std::vector<Size> found_sizes(const WeightSet& set) {
-  const auto of = [&](ParamId id) { return found_shape(set, id); };
-  const auto token = of(ParamId::embed_token), qo = of(ParamId::qo), kv = of(ParamId::kv), up = of(ParamId::up),
-             gain = of(ParamId::q_gain), bigram = of(ParamId::bigram_table), values = of(ParamId::value_embed_table);
-  const int64_t dim = extent(token, 1), heads = extent(gain, 1), head = heads > 0 ? dim / heads : 0;
-  std::vector<Size> sizes;
-  const auto add = [&](const char* key, int64_t size) {
-    if (size > 0) sizes.push_back({key, std::to_string(size)});
-  };
-  add("model.vocab", extent(token, 0));
-  add("model.dim", dim);
-  add("model.layers", extent(qo, 0) / 2);
-  add("model.heads", heads);
-  add("model.kv_heads", head > 0 ? extent(kv, 1) / head : 0);
-  add("model.mlp_hidden", extent(up, 1));
-  add("model.bigram.rows", extent(bigram, 0));
-  add("model.bigram.dim", extent(bigram, 1));
-  add("model.value_embed.dim", extent(values, 1));
-  const auto kind = [&](const char* key, std::string_view word) { sizes.push_back({key, "\"" + std::string(word) + "\""}); };
-  if (of(ParamId::smear_gate)) kind("model.smear", name_of(SmearKind::constant));
-  if (of(ParamId::smear_weight)) kind("model.smear", name_of(SmearKind::input));
-  if (of(ParamId::skip_weight)) kind("model.skip", name_of(of(ParamId::skip_gate) ? SkipKind::gated : SkipKind::additive));
-  if (of(ParamId::attn_gate)) kind("model.attn_gate", name_of(AttnGateKind::sparse));
-  return sizes;
-}
 
 std::set<ParamId> ids_of(const ModelRecipe& model) {
   std::set<ParamId> ids;
@@ -101,22 +34,42 @@ const BuiltinRecipe& nearest_recipe(const WeightSet& set) {
   return *std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
 }
 
+// The settings that change `recipe`, which then has them, as flags of `import`.
+std::string flags_of(const std::vector<Setting>& settings, Recipe& recipe) {
+  std::string flags;
+  for (const Setting& setting : settings) {
+    const Recipe before = recipe;
+    apply_override(recipe, setting.key + "=" + setting.text);
+    if (recipe != before) flags += fmt::format(" --set '{}={}'", setting.key, setting.text);
+  }
+  return flags;
+}
+
+// The keys of a model that change none of its shapes, with their values.
+std::string untold(const ModelRecipe& m) {
+  std::string text = fmt::format("model.rope.dims = {}, model.xsa_first_layer = {}", m.rope.dims, m.xsa_first_layer);
+  if (m.loop.count > 0) text += fmt::format(", model.loop = {} to {}, {} times more", m.loop.start, m.loop.end, m.loop.count);
+  if (m.lanes.start >= 0) text += fmt::format(", model.lanes.start = {}", m.lanes.start);
+  if (m.value_embed.dim > 0) text += fmt::format(", model.value_embed.layers = [{}]", fmt::join(m.value_embed.layers, ", "));
+  return text;
+}
+
 [[noreturn]] void refuse_none(const WeightSet& set) {
   const BuiltinRecipe& nearest = nearest_recipe(set);
-  const Recipe recipe = load_recipe(nearest.name);
-  std::string sizes, flags;
-  for (const Size& size : found_sizes(set)) {
-    sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", size.key, size.text);
-    Recipe changed = recipe;
-    apply_override(changed, size.key + "=" + size.text);
-    if (changed != recipe) flags += fmt::format(" --set '{}={}'", size.key, size.text);
-  }
-  if (sizes.empty())
+  const Recipe near = load_recipe(nearest.name);
+  const std::vector<Setting> found = found_sizes(set);
+  if (found.empty())
     throw InputError(set.name + ": no built-in recipe fits, and none of its tensors has a name that Fairway knows");
-  throw InputError(fmt::format(
-      "{}: no built-in recipe has these sizes: {}. Give a recipe file, or --recipe {}{} and what shapes do not tell "
-      "(lanes, loops, layers of the value embedding)",
-      set.name, sizes, nearest.name, flags));
+  std::string sizes;
+  for (const Setting& size : found) sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", size.key, size.text);
+  Recipe recipe = near;
+  std::string flags = flags_of(found, recipe);
+  flags += flags_of(settings_that_follow(set, near.model, recipe), recipe);
+  throw InputError(
+      fmt::format("{}: no built-in recipe has these sizes: {}. Give a recipe file, or --recipe {}{}. Shapes do not tell {}: "
+                  "these are taken "
+                  "from {} as far as they go with the sizes; set them where you know better",
+                  set.name, sizes, nearest.name, flags, untold(recipe.model), nearest.name));
 }
 
 // A constant that only one lineage's files have, where that recipe is among those that fit.

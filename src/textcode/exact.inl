@@ -1,10 +1,9 @@
 // Included inside a namespace of its own by each instruction set. Sixteen floats side by side are one value of the compiler's
-// vector type, which every machine has in registers of its own size; sums over them go in one fixed tree.
+// vector type, which every machine has in registers of its own size; sums over them go in one fixed tree. Sums of integers
+// are those of exact_words.inl.
 
-constexpr int kWide = 16;
-using Wide = float __attribute__((vector_size(64)));
-using WideInt = int32_t __attribute__((vector_size(64)));
-using WideBits = uint32_t __attribute__((vector_size(64)));
+#include "textcode/exact_words.inl"
+
 using LooseWide = float __attribute__((vector_size(64), aligned(4), may_alias));
 
 static inline Wide load(const float* p) { return *reinterpret_cast<const LooseWide*>(p); }
@@ -104,63 +103,6 @@ static void softmax(float* p, int64_t count) {
   for (int64_t t = 0; t < count; t += kWide) store(p + t, load(p + t) * inverse);
 }
 
-static inline uint32_t pair_at(const int16_t* p) {
-  uint32_t out;
-  __builtin_memcpy(&out, p, sizeof out);
-  return out;
-}
-
-// Words: sixteen pairs of numbers of 16 bits. add() multiplies each with the pair given and adds both products to one of
-// sixteen sums. kAtOnce: how many of the two together, for each of two heads, the registers hold.
-#if defined(__AVX512BW__)
-constexpr int kAtOnce = 4;
-using Words = __m512i;
-static inline Words load_words(const int16_t* p) { return _mm512_loadu_si512(p); }
-struct PairSums {
-  __m512i sums = _mm512_setzero_si512();
-  void add(Words words, uint32_t pair) {
-    const __m512i both = _mm512_set1_epi32(static_cast<int>(pair));
-#if defined(__AVX512VNNI__)
-    sums = _mm512_dpwssd_epi32(sums, words, both);
-#else
-    sums = _mm512_add_epi32(sums, _mm512_madd_epi16(words, both));
-#endif
-  }
-  Wide floats() const { return __builtin_convertvector(std::bit_cast<WideInt>(sums), Wide); }
-};
-#elif defined(__AVX2__)
-constexpr int kAtOnce = 2;
-struct Words {
-  __m256i first, second;
-};
-static inline Words load_words(const int16_t* p) {
-  const auto* at = reinterpret_cast<const __m256i*>(p);
-  return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
-}
-struct PairSums {
-  __m256i first = _mm256_setzero_si256(), second = _mm256_setzero_si256();
-  void add(const Words& words, uint32_t pair) {
-    const __m256i both = _mm256_set1_epi32(static_cast<int>(pair));
-    first = _mm256_add_epi32(first, _mm256_madd_epi16(words.first, both));
-    second = _mm256_add_epi32(second, _mm256_madd_epi16(words.second, both));
-  }
-  Wide floats() const { return __builtin_convertvector(std::bit_cast<WideInt>(*this), Wide); }
-};
-#else
-constexpr int kAtOnce = 1;
-using Words = WideInt;
-using LooseInt = int32_t __attribute__((vector_size(64), aligned(2), may_alias));
-static inline Words load_words(const int16_t* p) { return *reinterpret_cast<const LooseInt*>(p); }
-struct PairSums {
-  WideInt sums{};
-  void add(Words words, uint32_t pair) {
-    const WideInt low = std::bit_cast<WideInt>(std::bit_cast<WideBits>(words) << 16) >> 16;
-    sums += low * int32_t{static_cast<int16_t>(pair)} + (words >> 16) * int32_t{static_cast<int16_t>(pair >> 16)};
-  }
-  Wide floats() const { return __builtin_convertvector(sums, Wide); }
-};
-#endif
-
 static float largest_size(const float* x, int64_t count) {
   Wide tops{};
   const auto take = [&](Wide next) {
@@ -192,7 +134,7 @@ static inline int32_t whole(float x, float inverse, float most) {
 // Scores of a few blocks of keys for some heads: several sums at once hide the latency of one, and heads share the reading.
 template <int kBlocks, int kHeads>
 static inline void score_blocks(const AttendArgs& a, const WholeQuery* q, int64_t block, int64_t head) {
-  PairSums sums[kHeads][kBlocks];
+  PairSums sums[kHeads][kBlocks] = {};
   const int64_t pairs = a.padded / 2;
   for (int64_t pair = 0; pair < pairs; ++pair)
     for (int b = 0; b < kBlocks; ++b) {
@@ -204,7 +146,7 @@ static inline void score_blocks(const AttendArgs& a, const WholeQuery* q, int64_
   for (int h = 0; h < kHeads; ++h)
     for (int b = 0; b < kBlocks; ++b) {
       const Wide scale = load(a.key_units + (block + b) * kWide) * (q[head + h].unit * a.scale);
-      store(a.scores + (head + h) * a.room + (block + b) * kWide, sums[h][b].floats() * scale);
+      store(a.scores + (head + h) * a.room + (block + b) * kWide, floats(sums[h][b]) * scale);
     }
 }
 
@@ -227,7 +169,7 @@ template <int kVectors, int kHeads>
 static inline void add_channels(const AttendArgs& a, const TileWeights* w, int64_t head, int64_t first, int64_t pairs,
                                 int64_t e) {
   constexpr int64_t kAhead = 1024;  // numbers
-  PairSums sums[kHeads][kVectors];
+  PairSums sums[kHeads][kVectors] = {};
   for (int64_t pair = 0; pair < pairs; ++pair)
     for (int i = 0; i < kVectors; ++i) {
       const int16_t* at = a.values + (first + 2 * pair) * a.padded + (e + i * kWide) * 2;
@@ -238,7 +180,7 @@ static inline void add_channels(const AttendArgs& a, const TileWeights* w, int64
   for (int h = 0; h < kHeads; ++h)
     for (int i = 0; i < kVectors; ++i) {
       float* y = a.sums + (head + h) * a.padded + e + i * kWide;
-      store(y, load(y) + sums[h][i].floats() * w[head + h].unit);
+      store(y, load(y) + floats(sums[h][i]) * w[head + h].unit);
     }
 }
 

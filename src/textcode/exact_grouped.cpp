@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
@@ -8,9 +7,10 @@
 
 namespace fairway::textcode {
 
-const GroupedKernels* grouped_kernels() {
-  const bool vnni = std::string_view(cpu::kernels().name) == "avx512" && __builtin_cpu_supports("avx512vnni");
-  return vnni ? &grouped_vnni : nullptr;
+const GroupedKernels& grouped_kernels() {
+  const std::string_view isa = cpu::kernels().name;
+  if (isa == "avx512") return __builtin_cpu_supports("avx512vnni") ? grouped_vnni : grouped_avx512;
+  return isa == "avx2" ? grouped_avx2 : grouped_generic;
 }
 
 namespace {
@@ -21,7 +21,7 @@ int64_t padded(int64_t cols) { return (cols + cpu::kTileCols - 1) / cpu::kTileCo
 }  // namespace
 
 DigitRows::DigitRows(int64_t rows, int64_t most_cols)
-    : stride_(padded(most_cols) / 4 * kQuadBytes),
+    : stride_(padded(most_cols) / 4 * kMostQuadBytes),
       vectors_(static_cast<size_t>(rows), cpu::DigitVector(most_cols)),
       digits_(static_cast<size_t>(groups_of(rows) * stride_)),
       sums_(static_cast<size_t>(groups_of(rows) * kGroupRows * kPlaces)),
@@ -31,11 +31,10 @@ void DigitRows::assign(int64_t row, const float* x, int64_t cols, const float* f
   FAIRWAY_ASSERT(static_cast<size_t>(row) < vectors_.size(), "more rows than there is room for");
   cpu::DigitVector& own = vectors_[static_cast<size_t>(row)];
   own.assign(x, cols, factor);
-  if (grouped_kernels() == nullptr) return;
-  int8_t* to = digits_.data() + row / kGroupRows * stride_ + row % kGroupRows * kPlaces * 4;
+  const GroupedKernels& kernels = grouped_kernels();
+  if (cols > kernels.most_cols) return;
   const int8_t* from[kPlaces] = {own.digits(0), own.digits(1), own.digits(2)};
-  for (int64_t quad = 0; quad < padded(cols) / 4; ++quad, to += kQuadBytes)
-    for (int place = 0; place < kPlaces; ++place) std::memcpy(to + 4 * place, from[place] + 4 * quad, 4);
+  kernels.arrange(from, padded(cols), static_cast<int>(row % kGroupRows), digits_.data() + row / kGroupRows * stride_);
   std::copy(own.sums(), own.sums() + kPlaces, sums_.begin() + row * kPlaces);
   units_[static_cast<size_t>(row)] = own.unit();
 }

@@ -13,6 +13,13 @@ using cpu::PackedForm;
 
 constexpr int kVector = 64;  // bytes: four columns of sixteen rows
 constexpr int kOffset = 128;
+constexpr int64_t kQuadBytes = int64_t{kGroupRows} * kPlaces * 4;  // digits of four columns: (kGroupRows, kPlaces, 4)
+
+void arrange(const int8_t* const* digits, int64_t cols, int row, int8_t* group) {
+  int8_t* to = group + row * kPlaces * 4;
+  for (int64_t quad = 0; quad < cols / 4; ++quad, to += kQuadBytes)
+    for (int place = 0; place < kPlaces; ++place) std::memcpy(to + 4 * place, digits[place] + 4 * quad, 4);
+}
 
 template <PackedForm kForm>
 void unpack_tiles(const uint8_t* tiles, int64_t count, uint8_t* bytes) {
@@ -33,6 +40,7 @@ void unpack_tiles(const uint8_t* tiles, int64_t count, uint8_t* bytes) {
   }
 }
 
+// Weights plus 128, (columns / 4, 16, 4).
 void unpack(const cpu::PackedRows& w, int64_t tile, uint8_t* bytes) {
   const int64_t count = w.col_tiles();
   const uint8_t* tiles = w.data + tile * count * cpu::packed_tile_bytes(w.form);
@@ -97,6 +105,7 @@ void multiply(const cpu::PackedRows& w, int64_t tile, const uint8_t* bytes, cons
 
 }  // namespace
 
-constinit const GroupedKernels grouped_vnni{unpack, multiply};
+constinit const GroupedKernels grouped_vnni{
+    .most_cols = cpu::kMostPackedCols, .arrange = arrange, .unpack = unpack, .multiply = multiply};
 
 }  // namespace fairway::textcode

@@ -20,13 +20,13 @@ void add_correction(const PackedMatrix& w, const Tensor& x, int64_t m, cpu::Tile
 void multiply_tile(const PackedMatrix& w, const Tensor& x, ProductScratch& scratch, int64_t slot, int64_t tile,
                    const Tensor& y) {
   const int64_t outputs = w.rows.rows, rows = x.rows();
-  if (const GroupedKernels* grouped = grouped_kernels()) {
-    uint8_t* bytes = scratch.bytes(slot);
-    grouped->unpack(w.rows, tile, bytes);
+  if (const GroupedKernels& grouped = grouped_kernels(); w.rows.cols <= grouped.most_cols) {
+    uint8_t* weights = scratch.weights(slot);
+    grouped.unpack(w.rows, tile, weights);
     for (int64_t first = 0; first < rows; first += kGroupRows) {
       float* to[kGroupRows];
       for (int64_t r = 0; r < kGroupRows; ++r) to[r] = y.as<float>() + std::min(first + r, rows - 1) * outputs;
-      grouped->multiply(w.rows, tile, bytes, scratch.digits.group(first / kGroupRows, rows, to));
+      grouped.multiply(w.rows, tile, weights, scratch.digits.group(first / kGroupRows, rows, to));
     }
   } else {
     for (int64_t m = 0; m < rows; ++m)
@@ -58,14 +58,16 @@ void multiply_packed(const Tensor& x, std::span<const Product> products, Product
   });
 }
 
-int64_t tile_row_bytes(int64_t cols) { return (cols + cpu::kTileCols - 1) / cpu::kTileCols * cpu::kTileCols * cpu::kTileRows; }
+int64_t tile_row_bytes(int64_t cols) {
+  return (cols + cpu::kTileCols - 1) / cpu::kTileCols * cpu::kTileCols * cpu::kTileRows * 2;
+}
 
 }  // namespace
 
 ProductScratch::ProductScratch(int64_t rows, int64_t most_cols, int threads)
     : digits(rows, most_cols),
       stride_(tile_row_bytes(most_cols)),
-      bytes_("row of tiles", static_cast<size_t>(std::max<int64_t>(1, stride_ * threads))) {}
+      weights_("row of tiles", static_cast<size_t>(std::max<int64_t>(1, stride_ * threads))) {}
 
 void multiply_rows(const Tensor& x, std::span<const Product> products, ProductScratch& scratch, ThreadPool& pool) {
   for (size_t i = 0; i < products.size();) {

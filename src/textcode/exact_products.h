@@ -21,17 +21,17 @@ struct Product {
   Tensor y;  // (M, N)
 };
 
-// What products need besides: the digits of all rows, and for each thread the bytes of a row of tiles.
+// What products need besides: the digits of all rows, and for each thread a row of tiles unpacked.
 class ProductScratch {
  public:
   ProductScratch(int64_t rows, int64_t most_cols, int threads);
 
   DigitRows digits;
-  uint8_t* bytes(int64_t slot) { return reinterpret_cast<uint8_t*>(bytes_.data()) + slot * stride_; }
+  uint8_t* weights(int64_t slot) { return reinterpret_cast<uint8_t*>(weights_.data()) + slot * stride_; }
 
  private:
   int64_t stride_;
-  Memory bytes_;
+  Memory weights_;
 };
 
 // Every y = x (M, C)·Wᵀ; all of them in one loop where their inputs are cut into the same digits.

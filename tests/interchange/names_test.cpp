@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <regex>
 
 #include "app/program.h"
 #include "base/error.h"
@@ -56,13 +57,15 @@ TEST(Names, WhatIsExportedIsImportedBitForBit) {
   }
 }
 
-WeightSet shapes_alone(const std::string& recipe, NameStyle style) {
-  WeightSet set{.name = recipe + ".pt", .format = "made", .weights = {}, .metadata = {}};
-  const ModelRecipe model = load_recipe(recipe).model;
+WeightSet shapes_of(const ModelRecipe& model, const std::string& name, NameStyle style) {
+  WeightSet set{.name = name + ".pt", .format = "made", .weights = {}, .metadata = {}};
   for (const ParamInfo& info : parameter_table(model))
     for (const TensorPlace& place : tensor_places(info, model.layers, style))
       set.weights[place.name] = {place.shape, "f32", [] { return std::vector<float>{30}; }};
   return set;
+}
+WeightSet shapes_alone(const std::string& recipe, NameStyle style) {
+  return shapes_of(load_recipe(recipe).model, recipe, style);
 }
 
 // Recipes with the same shapes are one model, or the user is asked.
@@ -101,6 +104,65 @@ TEST(Names, SizesThatNoRecipeHasAreListedWithWhatToGive) {
                                                 "model.kv_heads=2", "model.mlp_hidden=128", "model.rope.dims=4",
                                                 "model.loop.start=2", "model.loop.end=3", "model.lanes.start=4"});
   EXPECT_EQ(guess.name, "best");
+}
+
+// What a message proposes, as `import` would take it.
+std::pair<std::string, std::vector<std::string>> proposed(const std::string& message) {
+  std::smatch found;
+  std::pair<std::string, std::vector<std::string>> flags;
+  if (std::regex_search(message, found, std::regex("--recipe (\\w+)"))) flags.first = found[1];
+  const std::regex one("--set '([^']*)'");
+  for (auto at = std::sregex_iterator(message.begin(), message.end(), one); at != std::sregex_iterator(); ++at)
+    flags.second.push_back((*at)[1]);
+  return flags;
+}
+
+TEST(Names, WhatIsProposedForOtherSizesTakesTheFile) {
+  for (const char* sample : {"pr1105_tiny.pt", "pr1105_tiny_mixed.pt", "pr1105_tiny.int6.ptz", "pr1584_tiny.pt",
+                             "pr1584_tiny_unbanked.pt", "best_tiny.pt", "record_tiny_mixed.pt", "record_tiny.pgrp2.ptz"}) {
+    SCOPED_TRACE(sample);
+    const WeightSet set = sample_set(sample);
+    std::string message;
+    try {
+      guess_recipe(set, {});
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+    const auto [name, overrides] = proposed(message);
+    ASSERT_FALSE(overrides.empty()) << message;
+    const Recipe recipe = load_recipe(name, overrides);
+    EXPECT_TRUE(fit_of(set, recipe.model).whole()) << message << "\n" << fit_of(set, recipe.model).sentence();
+    EXPECT_THAT(message, HasSubstr("Shapes do not tell")) << message;
+    EXPECT_THAT(message, HasSubstr("model.rope.dims")) << message;
+  }
+}
+
+// Models of their own that no sample is of: each lacks or adds something beside its nearest recipe.
+TEST(Names, WhatIsProposedTakesModelsWithAndWithoutParts) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases{
+      {"pr1105", {"model.dim=384", "model.heads=6", "model.kv_heads=3", "model.layers=9", "model.value_embed.layers=[6,7,8]"}},
+      {"pr1105", {"model.layers=7", "model.value_embed.dim=0", "model.value_embed.layers=[]", "model.bigram.rows=0"}},
+      {"pr1105", {"model.layers=5", "model.value_embed.layers=[4]", "model.smear=\"none\"", "model.skip=\"none\""}},
+      {"best", {"model.layers=8", "model.loop.start=2", "model.loop.end=3", "model.lanes.start=5"}},
+      {"best", {"model.layers=9", "model.loop.start=0", "model.loop.end=0", "model.loop.count=0", "model.lanes.start=-1"}},
+      {"pr1584", {"model.layers=12", "model.loop.start=4", "model.loop.end=5", "model.loop.count=3", "model.lanes.start=9"}},
+      {"smoke", {"model.dim=48", "model.layers=3", "model.lanes.start=2", "model.value_embed.layers=[1]"}}};
+  for (const auto& [base, changes] : cases) {
+    SCOPED_TRACE(testing::PrintToString(changes));
+    const Recipe made = load_recipe(base, changes);
+    const WeightSet set = shapes_of(made.model, base, NameStyle::published);
+    std::string message;
+    try {
+      guess_recipe(set, {});
+    } catch (const InputError& error) {
+      message = error.what();
+    }
+    const auto [name, overrides] = proposed(message);
+    ASSERT_FALSE(overrides.empty()) << message;
+    EXPECT_TRUE(fit_of(set, load_recipe(name, overrides).model).whole())
+        << message << "\n"
+        << fit_of(set, load_recipe(name, overrides).model).sentence();
+  }
 }
 
 // Sizes that tell which letter they are.
