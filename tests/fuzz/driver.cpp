@@ -90,28 +90,33 @@ std::string contents(const std::filesystem::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// The target's own, and what libFuzzer found that reaches further (tests/fuzz/corpus).
-std::vector<std::string> all_seeds(const std::string& name) {
-  std::vector<std::string> seeds = fuzz_seeds();
+struct Seeds {
+  std::vector<std::string> own;   // the target's: most of them are read to their end
+  std::vector<std::string> kept;  // tests/fuzz/corpus: what libFuzzer found to reach further, mostly refused late
+};
+
+Seeds all_seeds(const std::string& name) {
+  Seeds seeds{fuzz_seeds(), {}};
   const std::filesystem::path corpus = std::filesystem::path(FAIRWAY_FUZZ_CORPUS) / name.substr(name.find('_') + 1);
   std::set<std::filesystem::path> files;
   if (std::filesystem::is_directory(corpus))
     for (const auto& entry : std::filesystem::directory_iterator(corpus)) files.insert(entry.path());
-  for (const std::filesystem::path& file : files) seeds.push_back(contents(file));
+  for (const std::filesystem::path& file : files) seeds.kept.push_back(contents(file));
   return seeds;
 }
 
 // Of long seeds one in sixteen is taken: they cost more, and what they hold beside the short ones is mostly length.
-const std::string& chosen(const std::vector<std::string>& seeds, Rng& rng) {
+const std::string& chosen(const Seeds& seeds, Rng& rng) {
   constexpr size_t kLong = 8192;
+  const std::vector<std::string>& from = seeds.kept.empty() || rng.below(2) == 0 ? seeds.own : seeds.kept;
   for (int tries = 0; tries < 8; ++tries) {
-    const std::string& seed = seeds[rng.below(seeds.size())];
+    const std::string& seed = from[rng.below(from.size())];
     if (seed.size() <= kLong || rng.below(16) == 0) return seed;
   }
-  return seeds[rng.below(seeds.size())];
+  return from[rng.below(from.size())];
 }
 
-std::string changed(const std::vector<std::string>& seeds, Rng& rng) {
+std::string changed(const Seeds& seeds, Rng& rng) {
   std::string bytes = chosen(seeds, rng);
   if (&LLVMFuzzerCustomMutator == nullptr) {
     for (uint64_t i = 1 + rng.below(6); i > 0; --i) mutate(bytes, chosen(seeds, rng), rng);
@@ -124,7 +129,7 @@ std::string changed(const std::vector<std::string>& seeds, Rng& rng) {
   return bytes;
 }
 
-void work(Worker& worker, const std::vector<std::string>& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
+void work(Worker& worker, const Seeds& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
   self = &worker;
   Rng rng(flags.seed, 2 * stream);
   seed_mutations(flags.seed, 2 * stream + 1);
@@ -150,13 +155,14 @@ void watch(const std::vector<std::unique_ptr<Worker>>& workers, const std::atomi
 }
 
 int fuzz(const Flags& flags, const char* name) {
-  const std::vector<std::string> seeds = all_seeds(name);
+  const Seeds seeds = all_seeds(name);
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < flags.threads; ++i) workers.push_back(std::make_unique<Worker>());
   std::atomic<bool> over{false};
   std::thread watcher([&] { watch(workers, over); });
   self = workers[0].get();
-  for (const std::string& bytes : seeds) run(*workers[0], bytes);
+  for (const auto& list : {seeds.own, seeds.kept})
+    for (const std::string& bytes : list) run(*workers[0], bytes);
   const int64_t seeds_read = workers[0]->accepted;
   workers[0]->accepted = 0;
   const auto begin = Clock::now();
@@ -178,7 +184,7 @@ int fuzz(const Flags& flags, const char* name) {
   std::printf(
       "%s: %zu seeds (%lld read), %lld inputs in %.1f s (%.0f a second, %d threads), %lld read, %lld refused, "
       "at most %.2f MB beyond the claim, slowest %.3f s, no crash\n",
-      name, seeds.size(), static_cast<long long>(seeds_read), static_cast<long long>(all.done), seconds,
+      name, seeds.own.size() + seeds.kept.size(), static_cast<long long>(seeds_read), static_cast<long long>(all.done), seconds,
       static_cast<double>(all.done) / seconds, flags.threads, static_cast<long long>(all.accepted),
       static_cast<long long>(all.done - all.accepted), static_cast<double>(all.most_beyond) * 1e-6, all.slowest);
   return all.done > 0 && seeds_read > 0 ? 0 : 1;
