@@ -19,14 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Kind { none, fail, full, shorten, stop, power, memory, room, device, nan };
-constexpr std::array<std::string_view, 10> kKinds{"",      "fail",   "full", "short",  "stop",
-                                                  "power", "memory", "room", "device", "nan"};
+enum class Kind { none, fail, full, shorten, stop, power, reorder, memory, room, device, nan };
+constexpr std::array<std::string_view, 11> kKinds{"",        "fail",   "full", "short",  "stop", "power",
+                                                  "reorder", "memory", "room", "device", "nan"};
 constexpr std::array<std::string_view, 9> kOperations{"open",     "create", "read",   "write", "sync",
                                                       "truncate", "rename", "remove", "mkdir"};
 
 Kind kind_of(Event event) { return static_cast<Kind>(static_cast<int>(Kind::memory) + static_cast<int>(event)); }
 static_assert(static_cast<int>(Kind::nan) - static_cast<int>(Kind::memory) == static_cast<int>(Event::nan));
+
+constexpr bool kills(Kind kind) { return kind == Kind::stop || kind == Kind::power || kind == Kind::reorder; }
 
 struct Plan {
   Kind kind = Kind::none;
@@ -81,32 +83,33 @@ class Faults {
   }
 
   [[noreturn]] void end() {
-    if (plan_.kind == Kind::power) forget();
+    if (cuts_power()) forget();
     ::kill(::getpid(), SIGKILL);
     for (;;) ::pause();
   }
 
   void before_write(const fs::path& path) {
     struct stat info {};
-    if (plan_.kind == Kind::power && !unsynced_.contains(path) && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+    if (cuts_power() && !unsynced_.contains(path) && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
       unsynced_[path] = static_cast<uint64_t>(info.st_size);
   }
 
   void before_rename(const fs::path& from, const fs::path& to) {
-    if (plan_.kind != Kind::power) return;
+    if (!cuts_power()) return;
     Renamed renamed{fs::absolute(from), fs::absolute(to), {}};
-    const fs::path kept = renamed.to.parent_path() / fmt::format(".fault.{}.{}", ::getpid(), count_);
-    if (::link(renamed.to.c_str(), kept.c_str()) == 0) renamed.kept = kept;
+    unsynced_.erase(renamed.to);
     if (auto moved = unsynced_.extract(renamed.from)) {
       moved.key() = renamed.to;
-      unsynced_.erase(renamed.to);
       unsynced_.insert(std::move(moved));
     }
+    if (plan_.kind == Kind::reorder) return;
+    const fs::path kept = renamed.to.parent_path() / fmt::format(".fault.{}.{}", ::getpid(), count_);
+    if (::link(renamed.to.c_str(), kept.c_str()) == 0) renamed.kept = kept;
     renames_.push_back(std::move(renamed));
   }
 
   void after_sync(const fs::path& path) {
-    if (plan_.kind != Kind::power) return;
+    if (!cuts_power()) return;
     unsynced_.erase(path);
     std::erase_if(renames_, [&](const Renamed& renamed) {
       if (renamed.to.parent_path() != path) return false;
@@ -118,6 +121,8 @@ class Faults {
   std::mutex mutex;
 
  private:
+  bool cuts_power() const { return plan_.kind == Kind::power || plan_.kind == Kind::reorder; }
+
   // The newest first: a name may have changed twice.
   void forget() {
     for (const auto& [path, bytes] : unsynced_) (void)!::truncate(path.c_str(), static_cast<off_t>(bytes));
@@ -141,7 +146,7 @@ Faults& faults() {
 }
 
 bool fails(Kind kind) {
-  if (kind == Kind::stop || kind == Kind::power) faults().end();
+  if (kills(kind)) faults().end();
   errno = kind == Kind::full ? ENOSPC : EIO;
   return kind == Kind::fail || kind == Kind::full;
 }
@@ -171,7 +176,7 @@ size_t share_of(Operation operation, int fd, size_t bytes, ssize_t (*move)(void*
   if (operation == Operation::write) faults().before_write(path);
   const Kind kind = faults().next(operation, path);
   if (kind == Kind::shorten) return std::max<size_t>(1, bytes / 2);
-  if ((kind == Kind::stop || kind == Kind::power) && bytes > 1) move(context, bytes / 2);
+  if (kills(kind) && bytes > 1) move(context, bytes / 2);
   return fails(kind) ? 0 : bytes;
 }
 

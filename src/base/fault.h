@@ -4,6 +4,7 @@
 //   short  it moves half of its bytes (reads and writes only)
 //   stop   the process is killed there, in the middle of a write
 //   power  as stop, and what was not synced is gone: bytes of files, and renames
+//   reorder as power, but every rename came to the disk, before the bytes of what it names
 // and of events that are none:
 //   memory the N-th large allocation on the host finds no memory
 //   room   the N-th allocation on a device finds none there

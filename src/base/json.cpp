@@ -6,10 +6,15 @@
 
 namespace fairway {
 
-// Brackets count outside of strings only. Up to the first byte that is no JSON this is the parser's own level, and behind it
-// the parser builds nothing.
+// Brackets and commas count outside of strings only. Up to the first byte that is no JSON this is the parser's own level, and
+// behind it the parser builds nothing.
 void require_flat_json(std::string_view text, const std::string& name, int most) {
   int level = 0;
+  size_t values = 1;
+  const auto count = [&](size_t at) {
+    if (++values <= kMostJsonValues) return;
+    throw InputError(fmt::format("{}: its JSON has more than {} values at byte {}", name, kMostJsonValues, at));
+  };
   bool inside = false;  // a string
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -20,6 +25,9 @@ void require_flat_json(std::string_view text, const std::string& name, int most)
       inside = true;
     } else if (c == '[' || c == '{') {
       if (++level > most) throw InputError(fmt::format("{}: its JSON nests deeper than {} levels at byte {}", name, most, i));
+      count(i);
+    } else if (c == ',') {
+      count(i);
     } else if (c == ']' || c == '}') {
       --level;
     }

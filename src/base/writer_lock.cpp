@@ -40,6 +40,10 @@ long writer_of(int fd) {
   const int reason = errno;
   const long writer = writer_of(fd);
   ::close(fd);
+  if (reason == ENOLCK || reason == EOPNOTSUPP || reason == ENOSYS)
+    throw InputError(
+        fmt::format("{}: lies on a file system without locks ({}), where two writers could mix; choose another place",
+                    place.string(), std::strerror(reason)));
   if (reason != EWOULDBLOCK) throw InputError(fmt::format("{}: cannot be locked ({})", place.string(), std::strerror(reason)));
   throw InputError(fmt::format("{}: another process{} is writing there; wait for it or choose another place", place.string(),
                                writer > 0 ? fmt::format(" ({})", writer) : ""));

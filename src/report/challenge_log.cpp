@@ -32,11 +32,18 @@ double number_or_zero(const json& record, const char* key) {
   return record.contains(key) && record[key].is_number() ? record[key].get<double>() : 0.0;
 }
 
+std::string text_or(const json& record, const char* key, const std::string& otherwise, const fs::path& path) {
+  const json value = record.value(key, json(otherwise));
+  if (!value.is_string())
+    throw InputError(fmt::format("{}: its \"{}\" is {}, expected text", path.string(), key, value.dump()));
+  return value;
+}
+
 std::string codec_of(const json& pack) {
-  std::map<std::string, int64_t> bytes;  // the codec that most bytes went through names the file
+  std::map<std::string, double> bytes;  // the codec that most bytes went through names the file
   for (const json& line : pack.value("ledger", json::array())) {
     if (line.is_object() && line.contains("codec") && line["codec"].is_string() && line.contains("bytes"))
-      bytes[line["codec"]] += static_cast<int64_t>(number_or_zero(line, "bytes"));
+      bytes[line["codec"]] += number_or_zero(line, "bytes");
   }
   std::string most = "rans";
   for (const auto& [codec, count] : bytes) {
@@ -47,13 +54,12 @@ std::string codec_of(const json& pack) {
 
 // "mixed_quant: 44 int6, 22 int5", widest first; empty where all tensors have one width.
 std::string widths_of(const json& pack) {
-  std::map<int64_t, int64_t, std::greater<>> tensors;
+  std::map<double, int64_t, std::greater<>> tensors;
   for (const json& tensor : pack.value("tensors", json::array()))
-    if (tensor.is_object() && number_or_zero(tensor, "bits") > 0)
-      ++tensors[static_cast<int64_t>(number_or_zero(tensor, "bits"))];
+    if (tensor.is_object() && number_or_zero(tensor, "bits") > 0) ++tensors[std::floor(number_or_zero(tensor, "bits"))];
   if (tensors.size() < 2) return "";
   std::string text;
-  for (const auto& [bits, count] : tensors) text += fmt::format("{} {} int{}", text.empty() ? "" : ",", count, bits);
+  for (const auto& [bits, count] : tensors) text += fmt::format("{} {} int{:.0f}", text.empty() ? "" : ",", count, bits);
   return "mixed_quant:" + text + "\n";
 }
 
@@ -104,14 +110,14 @@ std::string closed_log(const fs::path& run) {
   if (pack.empty()) return log;
   const Recipe recipe = parse_recipe(read_file(run / "recipe.toml"), (run / "recipe.toml").string());
   const int64_t bits = recipe.quant.matrix_bits;
-  const bool spread = pack.value("method", "") == "allocator";  // then tensors have different widths
+  const bool spread = text_or(pack, "method", "", run / "pack.json") == "allocator";  // then tensors have different widths
   const std::string form = fmt::format("{}+{}", spread ? "mixed" : fmt::format("int{}", bits), codec_of(pack));
   const auto weights = run / "averaged.safetensors";
   log += fmt::format("{}{} bytes\n", kFirstClosingLine, fs::exists(weights) ? fs::file_size(weights) : 0);
   log += fmt::format("Code size: {:.0f} bytes\n", number_or_zero(pack, "code_bytes"));
   if (pack.contains("seconds") && pack["seconds"].is_object())
     log += fmt::format("gptq:rule:{} calibration:{} seconds:{:.1f}\n", name_of(recipe.quant.rule),
-                       pack.value("calibration", std::string(name_of(recipe.quant.calibration))),
+                       text_or(pack, "calibration", std::string(name_of(recipe.quant.calibration)), run / "pack.json"),
                        number_or_zero(pack["seconds"], "calibrate"));
   log += widths_of(pack);
   if (number_or_zero(pack, "pruned") > 0)
@@ -122,7 +128,7 @@ std::string closed_log(const fs::path& run) {
   if (!plain.empty()) log += exact(score_line_name("plain", bits), plain);
   if (!sliding.empty()) log += exact(score_line_name("sliding", bits), sliding);
   if (score.empty()) return log;
-  const std::string mode = score.value("mode", "plain");
+  const std::string mode = text_or(score, "mode", "plain", run / "score.json");
   log += fmt::format("val_tokens: {:.0f}\n", number_or_zero(score, "tokens"));
   if (mode == "ttt") log += chunks_line(recipe.score, number_or_zero(score, "tokens")) + chunk_lines(recipe.score, score);
   if (mode != "plain" || plain.empty()) log += exact(score_line_name(mode, bits), score);

@@ -158,8 +158,9 @@ void read_pipeline(const fs::path& folder, ordered_json& run) {
   for (const auto& [name, phase] : ledger["phases"].items())
     if (const double spent = number(phase, "seconds"); std::isfinite(spent)) seconds[name] = spent;
   if (!seconds.empty()) run["phases"] = seconds;
-  if (!ledger["phases"].contains("train")) return;
-  const ordered_json train = ledger["phases"]["train"].value("result", ordered_json::object());
+  const ordered_json phase = ledger["phases"].value("train", ordered_json());
+  if (!phase.is_object()) return;
+  const ordered_json train = phase.value("result", ordered_json::object());
   const double light = number(train, "speed_of_light", 0), rate = number(train, "tokens_per_second", 0);
   if (!(light > 0) || !(rate > 0)) return;
   run["summary"]["speed_of_light"] = light;

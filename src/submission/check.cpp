@@ -150,11 +150,11 @@ void Checker::check_launch() {
   std::set<std::string> started;
   for (std::string line; std::getline(script, line);) {
     std::smatch seed;
-    if (!std::regex_search(line, seed, std::regex(" --seed ([0-9]+)( |$)"))) continue;
+    if (line.size() > kLongestLine || !std::regex_search(line, seed, std::regex(" --seed ([0-9]+)( |$)"))) continue;
     started.insert(seed[1]);
     std::smatch launched;
     const bool many = std::regex_search(line, launched, std::regex("^mpirun -n ([0-9]+) "));
-    if (differs(many ? std::stod(launched[1]) : 1, ranks, 0))
+    if (differs(many ? std::strtod(launched[1].str().c_str(), nullptr) : 1, ranks, 0))
       wrong("run.sh", fmt::format("does not start seed {} with {:.0f} ranks", seed[1].str(), ranks));
     if (line.find(" --backend " + (backend.size() > 2 ? backend.substr(1, backend.size() - 2) : "?")) == std::string::npos)
       wrong("run.sh", fmt::format("does not start seed {} on the backend {}", seed[1].str(), backend));

@@ -39,6 +39,8 @@ class Checker {
   std::vector<std::string> problems_;
 };
 
+constexpr size_t kLongestLine = 4096;  // longer ones are none that we wrote, and more than a regular expression should see
+
 // Not a number differs from everything.
 inline bool differs(double a, double b, double tolerance) { return !(std::abs(a - b) <= tolerance); }
 

@@ -36,6 +36,13 @@ double number(const ordered_json& record, const char* key, const fs::path& path)
   return record[key].get<double>();
 }
 
+int64_t whole_number(const ordered_json& record, const char* key, const fs::path& path) {
+  const double value = number(record, key, path);
+  if (value != std::floor(value) || std::abs(value) > 1e15)
+    throw InputError(path.string() + ": its \"" + key + "\" is " + record[key].dump() + ", expected a whole number");
+  return static_cast<int64_t>(value);
+}
+
 ordered_json last_with(const fs::path& path, const char* key) {
   ordered_json last = last_record_with(path, key);
   if (!last.is_object()) throw InputError(path.string() + ": no line has \"" + key + "\"");
@@ -53,7 +60,7 @@ RunFacts read_run_facts(const fs::path& folder) {
   required(folder, "train.log", "train");
   RunFacts facts{.folder = folder, .recipe = parse_recipe(read_file(recipe), recipe.string())};
   const ordered_json last = last_with(timing, "train_seconds"), before = last_with(metrics, "val_bpb");
-  facts.steps = static_cast<int64_t>(number(last, "step", timing));
+  facts.steps = whole_number(last, "step", timing);
   facts.train_seconds = number(last, "train_seconds", timing);
   facts.step_ms = facts.steps > 0 ? 1e3 * facts.train_seconds / static_cast<double>(facts.steps) : 0;
   facts.before_loss = number(before, "val_loss", metrics);
@@ -68,8 +75,11 @@ RunFacts read_run_facts(const fs::path& folder) {
   if (fs::exists(folder / "score_plain.json")) facts.plain = read_object(folder / "score_plain.json");
   if (fs::exists(folder / "machine.json")) facts.machine = read_object(folder / "machine.json");
   if (const auto launch = facts.machine.find("launch"); launch != facts.machine.end() && launch->is_object()) {
-    facts.backend = launch->value("backend", "");
-    facts.ranks = launch->value("ranks", int64_t{0});
+    const ordered_json backend = launch->value("backend", ordered_json(""));
+    if (!backend.is_string())
+      throw InputError((folder / "machine.json").string() + ": its \"backend\" is " + backend.dump() + ", expected a name");
+    facts.backend = backend;
+    if (launch->contains("ranks")) facts.ranks = whole_number(*launch, "ranks", folder / "machine.json");
   }
   if (const auto origin = read_origin(folder); origin && origin->from) facts.forked_from = origin->from->path;
   facts.artifact_bytes = fs::file_size(artifact);

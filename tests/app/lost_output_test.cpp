@@ -118,6 +118,27 @@ TEST_F(LostOutput, OfTheTerminalEndsTrainingSaved) {
 }
 
 // Nobody would notice that part of the evidence is gone.
+// Files that may not grow: the signal that the system sends then does not end training unsaved.
+TEST_F(LostOutput, AFileSizeLimitEndsTrainingSaved) {
+  const std::string plain = scratch_ / "plain";
+  const Args steps{"--steps", "6", "--set", "train.checkpoint_every=2", "--quiet"};
+  ASSERT_EQ(run_program(train_smoke(data_, plain, steps)).status, 0);
+  const auto whole = fs::file_size(plain + "/checkpoint/latest.safetensors");
+  for (const uintmax_t most : {whole / 2, uintmax_t{700}}) {  // less than a checkpoint; less than the log
+    SCOPED_TRACE(most);
+    fs::remove_all(run_);
+    const Outcome limited = Child(train_smoke(data_, run_, steps), {"prlimit", "--fsize=" + std::to_string(most)}).wait();
+    EXPECT_EQ(limited.signal, 0) << limited.text();
+    EXPECT_EQ(limited.status, 1) << limited.text();
+    EXPECT_THAT(limited.err, testing::AllOf(HasSubstr("fairway: "), HasSubstr("File too large"))) << limited.text();
+    Args again = steps;
+    if (fs::exists(run_ + "/metrics.jsonl")) again.emplace_back("--resume");
+    const Outcome resumed = run_program(train_smoke(data_, run_, again));
+    EXPECT_EQ(resumed.status, 0) << resumed.text();
+    expect_same(bytes_of_run(run_), bytes_of_run(plain), "after a limit");
+  }
+}
+
 TEST_F(LostOutput, OfRecordsBeforeTheCheckpointIsToldAtResume) {
   ASSERT_EQ(run_program(train_smoke(data_, run_, {"--steps", "4"})).status, 0);
   const std::string metrics = run_ + "/metrics.jsonl", good = contents(metrics);

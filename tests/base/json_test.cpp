@@ -41,6 +41,20 @@ TEST(Json, RefusesNestingAndNamesTheByte) {
   EXPECT_THROW(require_flat_json("[[1]]", "x", 1), InputError);
 }
 
+TEST(Json, RefusesMoreValuesThanAnyRecordHas) {
+  const auto wide = [](size_t values) {
+    std::string text = "[1";
+    while (text.size() < 2 * values) text += ",1";
+    return text + "]";
+  };
+  EXPECT_NO_THROW(parse_json(wide(900'000), "x"));
+  EXPECT_THAT(refusal(wide(1'100'000)), HasSubstr("a.json: its JSON has more than 1000000 values at byte "));
+  std::string empty = "[[]";  // 60 MB of these took 4.3 GB
+  for (int i = 0; i < 600'000; ++i) empty += ",[]";
+  EXPECT_THAT(refusal(empty + "]"), HasSubstr("more than 1000000 values"));
+  EXPECT_NO_THROW(parse_json("[\"" + std::string(3'000'000, ',') + "\"]", "x")) << "commas in strings part no values";
+}
+
 TEST(Json, NamesTheByteThatIsNoJson) {
   EXPECT_THAT(refusal("[1, x]"), HasSubstr("a.json: is not JSON at byte 5"));
   EXPECT_THAT(refusal("[1e999]"), HasSubstr("a.json: is not JSON"));

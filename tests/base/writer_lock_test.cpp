@@ -1,14 +1,30 @@
 #include "base/writer_lock.h"
 
 #include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/lock_holder.h"
+
+namespace {
+
+int missing_locks = 0;  // the error of a file system without locks; 0: this one has them
+
+}  // namespace
+
+// In the place of the library's.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (missing_locks == 0) return static_cast<int>(::syscall(SYS_flock, fd, operation));
+  errno = missing_locks;
+  return -1;
+}
 
 namespace fairway {
 namespace {
@@ -61,6 +77,20 @@ TEST_F(WriterLockTest, AForkedChildDoesNotEndIt) {
   }
   ::waitpid(child, nullptr, 0);
   EXPECT_TRUE(fs::exists(folder_ / ".lock"));
+}
+
+TEST_F(WriterLockTest, AFileSystemWithoutLocksIsNamedAsSuch) {
+  for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS}) {
+    missing_locks = error;
+    try {
+      WriterLock::of_folder(folder_);
+      ADD_FAILURE() << "two writers may mix there";
+    } catch (const InputError& refused) {
+      EXPECT_THAT(refused.what(), HasSubstr(folder_.string() + ": lies on a file system without locks"));
+    }
+    missing_locks = 0;
+  }
+  EXPECT_NO_THROW(WriterLock::of_folder(folder_));
 }
 
 TEST_F(WriterLockTest, DoesNotFollowLinks) {

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kKinds[] = {"fail", "full", "short", "stop", "power", "memory", "nan"};
+constexpr const char* kKinds[] = {"fail", "full", "short", "stop", "power", "reorder", "memory", "nan"};
 constexpr size_t kNever = 1'000'000'000;
 
 Outcome run_faulty(const Args& args, const std::string& kind, size_t at) {
@@ -99,7 +99,7 @@ bool try_fault(const Trial& trial, const std::string& kind, size_t at, const Fil
   begin_anew(trial);
   const Outcome faulty = run_faulty(trial.args, kind, at);
   const std::string what = trial.args[0] + " " + kind + ":" + std::to_string(at) + "\n" + faulty.text();
-  const bool killed = kind == "stop" || kind == "power";
+  const bool killed = kind == "stop" || kind == "power" || kind == "reorder";
   if (!met_its_fault(faulty)) {  // threads may take their operations in another order, and fewer of them
     EXPECT_EQ(faulty.status, 0) << what;
     return false;

@@ -22,6 +22,12 @@ void grow(int64_t bytes) {
 
 }  // namespace
 
+#if defined(__has_feature)  // clang's way to tell
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, size_t),

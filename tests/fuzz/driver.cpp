@@ -1,7 +1,8 @@
 // A fuzzer without coverage feedback, for compilers without libFuzzer, for every `make test` and for long runs on many cores:
-// the target's seeds, then mutations of them from a fixed random seed. An input must not crash, run for more than kMostSeconds
-// or take more than kMostBeyondClaim bytes beyond what the reader's own check of its claims allows. One that does is left in
-// `crash_<target>`. Usage: fuzz_<target> [--inputs N] [--seconds S] [--seed K] [--threads T], or fuzz_<target> FILE.
+// the target's seeds and its kept corpus, then mutations of them from a fixed random seed. An input must not crash, run for
+// more than kMostSeconds or take more than kMostBeyondClaim bytes beyond what the reader's own check of its claims allows. One
+// that does is left in `crash_<target>`. Usage: fuzz_<target> [--inputs N] [--seconds S] [--seed K] [--threads T], or
+// fuzz_<target> FILE, or fuzz_<target> --write-seeds FOLDER (for libFuzzer to start from).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,9 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "fuzz/allocations.h"
@@ -30,7 +33,6 @@ using fairway::Rng;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMostSeconds = 20;
-constexpr int64_t kMostBeyondClaim = 64'000'000;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -83,10 +85,41 @@ void run(Worker& worker, std::string bytes) {
   }
 }
 
-std::string changed(const std::vector<std::string>& seeds, Rng& rng) {
-  std::string bytes = seeds[rng.below(seeds.size())];
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+struct Seeds {
+  std::vector<std::string> own;   // the target's: most of them are read to their end
+  std::vector<std::string> kept;  // tests/fuzz/corpus: what libFuzzer found to reach further, mostly refused late
+};
+
+Seeds all_seeds(const std::string& name) {
+  Seeds seeds{fuzz_seeds(), {}};
+  const std::filesystem::path corpus = std::filesystem::path(FAIRWAY_FUZZ_CORPUS) / name.substr(name.find('_') + 1);
+  std::set<std::filesystem::path> files;
+  if (std::filesystem::is_directory(corpus))
+    for (const auto& entry : std::filesystem::directory_iterator(corpus)) files.insert(entry.path());
+  for (const std::filesystem::path& file : files) seeds.kept.push_back(contents(file));
+  return seeds;
+}
+
+// Of long seeds one in sixteen is taken: they cost more, and what they hold beside the short ones is mostly length.
+const std::string& chosen(const Seeds& seeds, Rng& rng) {
+  constexpr size_t kLong = 8192;
+  const std::vector<std::string>& from = seeds.kept.empty() || rng.below(2) == 0 ? seeds.own : seeds.kept;
+  for (int tries = 0; tries < 8; ++tries) {
+    const std::string& seed = from[rng.below(from.size())];
+    if (seed.size() <= kLong || rng.below(16) == 0) return seed;
+  }
+  return from[rng.below(from.size())];
+}
+
+std::string changed(const Seeds& seeds, Rng& rng) {
+  std::string bytes = chosen(seeds, rng);
   if (&LLVMFuzzerCustomMutator == nullptr) {
-    for (uint64_t i = 1 + rng.below(6); i > 0; --i) mutate(bytes, seeds[rng.below(seeds.size())], rng);
+    for (uint64_t i = 1 + rng.below(6); i > 0; --i) mutate(bytes, chosen(seeds, rng), rng);
     return bytes;
   }
   const size_t size = bytes.size();
@@ -96,7 +129,7 @@ std::string changed(const std::vector<std::string>& seeds, Rng& rng) {
   return bytes;
 }
 
-void work(Worker& worker, const std::vector<std::string>& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
+void work(Worker& worker, const Seeds& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
   self = &worker;
   Rng rng(flags.seed, 2 * stream);
   seed_mutations(flags.seed, 2 * stream + 1);
@@ -122,13 +155,14 @@ void watch(const std::vector<std::unique_ptr<Worker>>& workers, const std::atomi
 }
 
 int fuzz(const Flags& flags, const char* name) {
-  const std::vector<std::string> seeds = fuzz_seeds();
+  const Seeds seeds = all_seeds(name);
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < flags.threads; ++i) workers.push_back(std::make_unique<Worker>());
   std::atomic<bool> over{false};
   std::thread watcher([&] { watch(workers, over); });
   self = workers[0].get();
-  for (const std::string& bytes : seeds) run(*workers[0], bytes);
+  for (const auto& list : {seeds.own, seeds.kept})
+    for (const std::string& bytes : list) run(*workers[0], bytes);
   const int64_t seeds_read = workers[0]->accepted;
   workers[0]->accepted = 0;
   const auto begin = Clock::now();
@@ -150,7 +184,7 @@ int fuzz(const Flags& flags, const char* name) {
   std::printf(
       "%s: %zu seeds (%lld read), %lld inputs in %.1f s (%.0f a second, %d threads), %lld read, %lld refused, "
       "at most %.2f MB beyond the claim, slowest %.3f s, no crash\n",
-      name, seeds.size(), static_cast<long long>(seeds_read), static_cast<long long>(all.done), seconds,
+      name, seeds.own.size() + seeds.kept.size(), static_cast<long long>(seeds_read), static_cast<long long>(all.done), seconds,
       static_cast<double>(all.done) / seconds, flags.threads, static_cast<long long>(all.accepted),
       static_cast<long long>(all.done - all.accepted), static_cast<double>(all.most_beyond) * 1e-6, all.slowest);
   return all.done > 0 && seeds_read > 0 ? 0 : 1;
@@ -174,6 +208,14 @@ bool parse(int count, char** arguments, Flags& flags) {
     }
   }
   return true;
+}
+
+int write_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const std::string& seed : fuzz_seeds())
+    if (!(std::ofstream(folder / ("seed" + std::to_string(number++)), std::ios::binary) << seed).flush()) return 1;
+  return 0;
 }
 
 void keep_inputs_of_crashes() {
@@ -202,15 +244,15 @@ int main(int count, char** arguments) {
   crash_path = "crash_" + name;
   keep_inputs_of_crashes();
   if (count == 2) {
-    std::ifstream file(arguments[1], std::ios::binary);
     Worker worker;
     self = &worker;
-    run(worker, std::string(std::istreambuf_iterator<char>(file), {}));
+    run(worker, contents(arguments[1]));
     return 0;
   }
+  if (count == 3 && arguments[1] == std::string("--write-seeds")) return write_seeds(arguments[2]);
   Flags flags;
   if (parse(count, arguments, flags)) return fuzz(flags, name.c_str());
-  std::fprintf(stderr, "usage: %s [--inputs N] [--seconds S] [--seed K] [--threads T], or %s FILE\n", name.c_str(),
-               name.c_str());
+  std::fprintf(stderr, "usage: %s [--inputs N] [--seconds S] [--seed K] [--threads T], %s FILE, or %s --write-seeds FOLDER\n",
+               name.c_str(), name.c_str(), name.c_str());
   return 2;
 }

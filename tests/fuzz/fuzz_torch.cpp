@@ -23,6 +23,7 @@ std::string mutated(std::string bytes, size_t room) {
 std::string changed_zip(const std::string& file, fairway::Rng& rng) {
   try {
     const ZipArchive archive(file, "seed");
+    if (archive.entries().empty()) return file;
     ZipWriter writer;
     const uint64_t chosen = rng.below(archive.entries().size());
     uint64_t number = 0;

@@ -71,6 +71,13 @@ TEST_F(Report, RefusesAFolderWithoutARunAndBrokenFiles) {
   EXPECT_THROW(read_run(folder_), InputError);
 }
 
+TEST_F(Report, APhaseOfAnotherTypeIsNotTold) {
+  for (const char* phase : {"3", "null", "[]", "\"a\"", R"({"result": 3})"}) {
+    write("run.json", std::string(R"({"ledger": "run", "phases": {"train": )") + phase + "}}");
+    EXPECT_FALSE(read_run(folder_)["summary"].contains("speed_of_light")) << phase;
+  }
+}
+
 TEST_F(Report, TextCannotEndThePagesScript) {
   write("samples.json", R"([{"prompt":"</script><script>alert(1)</script>","text":"<!-- \u2028 &amp;"}])");
   const std::vector<fs::path> folders{folder_};

@@ -209,6 +209,26 @@ TEST_F(Check, TheScriptStartsTheRunsAsTheyWere) {
   EXPECT_THAT(problems(), testing::SizeIs(3));
 }
 
+TEST_F(Check, AScriptOfAnyLength) {
+  const std::string script = get(out_ / "run.sh");
+  put(out_ / "run.sh", script + "x --seed " + std::string(1'000'000, '1') + "\n");
+  EXPECT_THAT(problems(), IsEmpty());
+  put(out_ / "run.sh", script + "mpirun -n " + std::string(400, '9') + " x --seed 2 \n");
+  EXPECT_THAT(problems(), Contains(HasSubstr("does not start seed 2 with 8 ranks")));
+}
+
+TEST_F(Check, ReceiptsWhosePartsAreOfOtherTypes) {
+  for (const char* key : {"score", "records", "audit", "artifact", "settings", "data", "legal"}) {
+    for (const ordered_json& odd :
+         {ordered_json(), ordered_json(3), ordered_json("a"), ordered_json::array({1}), ordered_json::object()}) {
+      const std::string kept = get(out_ / "receipt_seed2.json");
+      edit("receipt_seed2.json", [&](ordered_json& r) { r[key] = odd; });
+      EXPECT_THAT(problems(), Contains(HasSubstr("receipt_seed2.json"))) << key << " " << odd.dump();
+      put(out_ / "receipt_seed2.json", kept);
+    }
+  }
+}
+
 TEST_F(Check, TextsThatAreApart) {
   edit("receipt_seed1.json", [](ordered_json& r) { r["data"]["shared_documents"] = 1; });
   edit("receipt_seed2.json", [](ordered_json& r) { r["data"].erase("shared_documents"); });

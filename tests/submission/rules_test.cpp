@@ -189,6 +189,26 @@ TEST_F(Rules, OneLaunchForAll) {
   EXPECT_THAT(broken(), Contains(HasSubstr("does not tell the backend and the ranks")));
 }
 
+TEST_F(Rules, FieldsOfOtherTypesAreASentence) {
+  const std::pair<const char*, const char*> odd[] = {
+      {"machine.json", R"({"launch": {"backend": 3, "ranks": 8}})"},
+      {"machine.json", R"({"launch": {"backend": "cpu", "ranks": "8"}})"},
+      {"pack.json", R"({"artifact_bytes": 18, "method": []})"},
+      {"pack.json", R"({"artifact_bytes": 18, "seconds": {}, "calibration": {}})"},
+      {"timing.jsonl", R"({"step": 1e300, "train_seconds": 4})"}};
+  for (const auto& [file, text] : odd) {
+    const std::string kept = get(run(1) / file);
+    put(run(1) / file, text);
+    try {
+      read_run_facts(run(1));
+      ADD_FAILURE() << file << ": " << text;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(file));
+    }
+    put(run(1) / file, kept);
+  }
+}
+
 TEST_F(Rules, EveryFileMustBeThere) {
   for (const char* file : {"recipe.toml", "timing.jsonl", "metrics.jsonl", "train.log", "model.fwy", "pack.json", "score.json",
                            "receipt.json", "score.records"}) {
