@@ -92,8 +92,9 @@ void check_case(Lab& lab, const Case& c) {
   }
   {
     cuda::Scratch scratch(&lab.queue);
-    cuda::attention_tiles_backward(
-        scratch, op, {in, {y.tensor}, {lse.tensor}, {dy.tensor}, {dq.tensor, dk.tensor, dv.tensor, {}}, {}, &lab.queue});
+    const Backward<Attention> call{in, {y.tensor}, {lse.tensor}, {dy.tensor}, {dq.tensor, dk.tensor, dv.tensor},
+                                   {}, &lab.queue};
+    cuda::attention_tiles_backward(scratch, op, call, op.output_of(call, dy.tensor));
   }
   lab.context.wait();
   const Expected e = on_host(c, q.floats(), k.floats(), v.floats(), dy.floats(), start);
@@ -117,7 +118,8 @@ void time_case(Lab& lab, const Case& c) {
   const auto backward_of = [&](const Attention::In& wanted) {
     return lab.time([&] {
       cuda::Scratch scratch(&lab.queue);
-      cuda::attention_tiles_backward(scratch, op, {in, {y.tensor}, {lse.tensor}, {dy.tensor}, wanted, {}, &lab.queue});
+      const Backward<Attention> call{in, {y.tensor}, {lse.tensor}, {dy.tensor}, wanted, {}, &lab.queue};
+      cuda::attention_tiles_backward(scratch, op, call, op.output_of(call, dy.tensor));
     });
   };
   const double backward = backward_of({dq.tensor, dk.tensor, dv.tensor, {}});

@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "ops/cuda/context.h"
 #include "ops/cuda/elements.cuh"
-#include "tensor/queue.h"
 
 namespace fairway::lab {
 
@@ -33,9 +33,9 @@ struct Array {
 };
 
 struct Lab {
-  cuda::Context context;
-  Queue queue{1};
-  Lab() { queue.set_device_context(&context); }
+  ThreadPool pool{1};
+  cuda::Context context{pool};
+  cuda::Context& queue = context;  // work follows in its order
 
   Array random(Shape shape, unsigned seed, float size = 1) {
     Array out(shape, DType::bf16);

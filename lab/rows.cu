@@ -162,53 +162,6 @@ void rope(Bench& b) {
   }
 }
 
-void xsa(Bench& b) {
-  lab::Array y = b.lab.random({kRows, kWide}, 7), qkv = b.lab.random({kRows, kBlock}, 8);
-  lab::Array z({kRows, kWide}, DType::bf16), z2({kRows, kWide}, DType::bf16), dot({kRows, 8}, DType::f32),
-      dot2({kRows, 8}, DType::f32);
-  const Xsa op{.heads = 8, .kv_heads = 4};
-  const Tensor v = part(qkv.tensor, kWide + kNarrow, kNarrow);
-  const double bytes = 2.0 * kRows * (2 * kWide + kNarrow);
-  b.run("xsa forward, engine", bytes, [&] { cuda::forward(op, {{y.tensor, v}, {z.tensor}, {dot.tensor}, {}, &b.lab.queue}); });
-  lab::Array fy = widened(y), fqkv = widened(qkv), fz({kRows, kWide}, DType::f32), fdot({kRows, 8}, DType::f32);
-  const Xsa::In wide_in{fy.tensor, part(fqkv.tensor, kWide + kNarrow, kNarrow)};
-  cuda::forward(op, {wide_in, {fz.tensor}, {fdot.tensor}, {}, &b.lab.queue});
-  const cuda::XsaRows a{at(v), kRows, kBlock};
-  const auto rows_grid = static_cast<unsigned>(kRows / cuda::kWarps);
-  b.run(
-      "xsa forward by rows", bytes,
-      [&] {
-        cuda::xsa_rows_forward<2>
-            <<<rows_grid, cuda::kThreads, 0, b.lab.context.stream()>>>(a, at(y.tensor), to(z2.tensor), number(dot2.tensor));
-      },
-      [&] { return std::max(difference(z2.floats(), floats_of(fz)), difference(floats_of(dot2), floats_of(fdot))); });
-  lab::Array dz = b.lab.random({kRows, kWide}, 9), dy({kRows, kWide}, DType::bf16), dy2({kRows, kWide}, DType::bf16),
-             d({kRows, kBlock}, DType::bf16), d2({kRows, kBlock}, DType::bf16);
-  const double back = 2.0 * kRows * (3 * kWide + 2 * kNarrow);
-  const Tensor dv = part(d.tensor, kWide + kNarrow, kNarrow), dv2 = part(d2.tensor, kWide + kNarrow, kNarrow);
-  lab::Array fdz = widened(dz), fdy({kRows, kWide}, DType::f32), fd({kRows, kBlock}, DType::f32);
-  cuda::backward(op, {wide_in,
-                      {fz.tensor},
-                      {fdot.tensor},
-                      {fdz.tensor},
-                      {fdy.tensor, part(fd.tensor, kWide + kNarrow, kNarrow)},
-                      {},
-                      &b.lab.queue});
-  b.run("xsa backward, engine", back, [&] {
-    cuda::backward(op, {{y.tensor, v}, {z.tensor}, {dot.tensor}, {dz.tensor}, {dy.tensor, dv}, {}, &b.lab.queue});
-  });
-  for (int blocks : {4, 1000000}) {
-    const int grid = static_cast<int>(std::min<int64_t>(int64_t{blocks} * b.processors, kRows / cuda::kWarps));
-    b.run(
-        "xsa backward by rows, blocks " + std::to_string(grid), back,
-        [&] {
-          cuda::xsa_rows_backward<2><<<grid, cuda::kThreads, 0, b.lab.context.stream()>>>(
-              a, at(z.tensor), number(dot.tensor), at(dz.tensor), cuda::sink<bf16>(dy2.tensor), cuda::sink<bf16>(dv2), kBlock);
-        },
-        [&] { return std::max(difference(dy2.floats(), floats_of(fdy)), difference(d2.floats(), floats_of(fd))); });
-  }
-}
-
 template <int Warps, int Stages>
 void mix_attempt(Bench& b, const cuda::MixRows& a, double bytes, const Tensor& dmix, const std::function<void()>& reset,
                  const std::function<double()>& check) {
@@ -301,5 +254,4 @@ int main() {
   Bench b;
   mix(b);
   rope(b);
-  xsa(b);
 }
