@@ -1,5 +1,6 @@
 # `make demo` shows it, `make test` checks it; `make help` lists the rest. The build itself is CMake (CMakePresets.json).
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 nvcc := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -12,13 +13,14 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build bench lint format cuda cuda-objects sanitize tsan torture sbom clean
+.PHONY: help demo test build install bench lint format cuda cuda-objects sanitize tsan torture sbom clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      install what is missing, build, train a small model on English text, score it, show samples"
 	@echo "make test      install what is missing, check the format, build, run every test"
 	@echo "make build     build/bin/fairway and the tests, optimized"
+	@echo "make install   the program, its manual page and completions to PREFIX (/usr/local), below DESTDIR"
 	@echo "make bench     timings of the training step and of the ops on this machine"
 	@echo "make lint      format check, clang-tidy over src/, layering"
 	@echo "make format    rewrite sources with clang-format"
@@ -47,6 +49,13 @@ test:
 build:
 	cmake --preset release --log-level=WARNING $(launcher)
 	cmake --build build -j $(JOBS)
+
+# Honours DESTDIR, as packagers expect.
+install:
+	scripts/setup build
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway
+	cmake --install build --prefix $(PREFIX)
 
 sanitize:
 	cmake --preset debug --log-level=WARNING $(launcher)

@@ -1,0 +1,28 @@
+// make install puts the program and what belongs to it into GNU's folders, and the program runs from there.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "supply/command_text.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Install, PutsAWorkingProgramIntoItsFolders) {
+  const fs::path root = fs::path(testing::TempDir()) / "fairway-installed";
+  fs::remove_all(root);
+  command_text("cmake --install '" FAIRWAY_BINARY_DIR "' --prefix '" + root.string() + "'");
+  for (const char* file : {"bin/fairway", "share/man/man1/fairway.1", "share/bash-completion/completions/fairway",
+                           "share/zsh/site-functions/_fairway", "share/fish/vendor_completions.d/fairway.fish",
+                           "share/fairway/recipes/pr1105.toml", "share/doc/fairway/LICENSE", "share/doc/fairway/README.md"}) {
+    ASSERT_TRUE(fs::exists(root / file)) << file;
+    EXPECT_GT(fs::file_size(root / file), 100U) << file;
+  }
+  const std::string program = "'" + (root / "bin/fairway").string() + "' ";
+  EXPECT_EQ(command_text(program + "--version"), command_text("'" FAIRWAY_PROGRAM "' --version"));
+  EXPECT_NE(command_text(program + "recipes").find("pr1105"), std::string::npos);
+  fs::remove_all(root);
+}
+
+}  // namespace
