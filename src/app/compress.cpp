@@ -2,6 +2,7 @@
 // run on the CPU whatever the backend, since no device gives the bits that every other machine gives.
 #include <fmt/core.h>
 
+#include "app/named_inputs.h"
 #include "app/text_input.h"
 #include "app/text_model.h"
 #include "artifact/artifact.h"
@@ -21,13 +22,6 @@ struct CodeFlags {
   TextModelFlags model;
   std::string in, out;
 };
-
-std::string artifact_in(const std::string& from) {
-  const std::filesystem::path path =
-      std::filesystem::is_directory(from) ? std::filesystem::path(from) / "model.fwy" : std::filesystem::path(from);
-  if (std::filesystem::exists(path) && is_artifact(path)) return path.string();
-  throw InputError(fmt::format("{}: expected an artifact, or a run folder with its model.fwy (fairway pack makes one)", from));
-}
 
 Compute on_cpu(Compute compute) {
   compute.backend = "cpu";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/named_inputs.h"
 #include "artifact/artifact.h"
 #include "base/disk.h"
 #include "base/error.h"
@@ -118,7 +119,8 @@ void write_run(const ImportRequest& request, const Recipe& recipe, const interch
 
 int import_weights(const CommonFlags& flags, const ImportRequest& request) {
   if (fs::exists(fs::path(request.out) / "recipe.toml")) throw InputError("--out " + request.out + ": already holds a run");
-  if (fs::is_regular_file(request.file) && is_artifact(request.file))
+  require_checkpoint(request.file);
+  if (is_artifact(request.file))
     throw InputError(request.file +
                      ": an artifact of Fairway, which every command takes as it is; fairway unpack gives its weights");
   std::string bytes = read_file(request.file, interchange::kMostFileBytes);

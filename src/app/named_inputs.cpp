@@ -150,6 +150,20 @@ void require_model(const std::string& name) {
 
 void require_artifact(const std::string& name) { require_kind("", name, {Kind::artifact}, "an artifact (.fwy)"); }
 
+void require_checkpoint(const std::string& name) {
+  const Kind found = kind_at(name);
+  if (found == Kind::artifact || found == Kind::published || found == Kind::weights || found == Kind::file) return;
+  refuse_input("", name, Kind::published,
+               "a checkpoint of PyTorch (.pt), a published artifact (.ptz) or a weight file (.safetensors)");
+}
+
+std::string artifact_in(const std::string& name) {
+  const fs::path inside = fs::path(name) / "model.fwy";
+  const std::string path = fs::exists(inside) ? inside.string() : name;
+  require_kind("", path, {Kind::artifact}, "an artifact, or a run folder with its model.fwy (fairway pack makes one)");
+  return path;
+}
+
 void require_run(const std::string& name) { require_kind("", name, {Kind::run}, "a run folder"); }
 
 void require_data(const std::string& folder, const std::string& flag) {
@@ -160,7 +174,7 @@ void require_data(const std::string& folder, const std::string& flag) {
 }
 
 void require_scores(const std::string& name) {
-  if (find_published(name) != nullptr) return;
+  if (find_published(name) != nullptr || fs::is_regular_file(fs::path(name) / "score.json")) return;
   require_kind("", name, {Kind::run, Kind::seeds, Kind::json_text},
                "a run folder, a folder of several runs, a score.json, or a published system");
 }

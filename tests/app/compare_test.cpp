@@ -51,6 +51,17 @@ TEST(Compare, TellsDifferenceTestAndRecord) {
   EXPECT_EQ(run_json(compare_args(fresh, base, {"--paired"}))["df"], 2);
 }
 
+TEST(Compare, TakesTheFolderThatScoreWroteTo) {
+  const ScratchFolder scratch;
+  Args folders;
+  for (const std::string& file : score_files(scratch, "new", {1.87, 1.871, 1.872})) {
+    folders.push_back(scratch / ("folder" + std::to_string(folders.size())));
+    std::filesystem::create_directories(folders.back());
+    std::filesystem::rename(file, Path(folders.back()) / "score.json");
+  }
+  EXPECT_LT(run_json(compare_args(folders, {"pr1019"}))["delta_bpb"].get<double>(), 0);
+}
+
 TEST(Compare, KnowsThePublishedSystems) {
   const nlohmann::json vector = run_json({"compare", "pr1019", "--against", "pr549"});  // scoring spec §7.5
   EXPECT_NEAR(vector["t"].get<double>(), -11.834, 5e-4);

@@ -77,6 +77,8 @@ TEST_F(WrongFiles, WeightsAndRecipes) {
                   {"generate", "X", "--prompt", "a", "--tokenizer", at("m.model")},
                   {"recipe", "show", "X"},
                   {"train", "X", "--data", "X", "--out", at("run")},
+                  {"compress", "X", "--text", at("words.txt"), "--out", at("words.fwt")},
+                  {"decompress", "X", "--in", at("words.txt"), "--out", at("words.back")},
                   {"golden", "X"}});
 }
 
@@ -88,6 +90,16 @@ TEST_F(WrongFiles, AreCalledWhatTheyAre) {
            {{"pack", at("weights.pt"), "--out", at("y.fwy")},
             "is a file of PyTorch; expected a run folder, an artifact (.fwy) or a weight file (.safetensors); fairway import " +
                 at("weights.pt") + " makes a run folder of it"},
+           {{"import", at("weights.tp"), "--out", at("run")},
+            "no such file or folder; expected a checkpoint of PyTorch (.pt), a published artifact (.ptz) or a weight file "
+            "(.safetensors); did you mean " +
+                at("weights.pt") + "?"},
+           {{"import", at("m.model"), "--out", at("run")}, "m.model: is a tokenizer; expected a checkpoint of PyTorch (.pt)"},
+           {{"import", at("folder"), "--out", at("run")}, "folder: is a folder without a run or shards; expected a checkpoint"},
+           {{"compress", at("m.model"), "--text", at("words.txt"), "--out", at("y.fwt")},
+            "m.model: is a tokenizer; expected an artifact, or a run folder with its model.fwy (fairway pack makes one)"},
+           {{"compress", at("picture.pgn"), "--text", at("words.txt"), "--out", at("y.fwt")},
+            "did you mean " + at("picture.png") + "?"},
            {{"score", at("folder"), at("empty")}, "empty: one name too many for score (see fairway help score)"},
            {{"score", at("folder"), "--dta", "x"}, "--dta: unknown; the nearest is --data"}}) {
     const Outcome outcome = run_program(args);
