@@ -26,7 +26,7 @@ help:
 	@echo "make format    rewrite sources with clang-format"
 	@echo "make sanitize  the quick tests under AddressSanitizer and UBSan (part of make test)"
 	@echo "make tsan      the threaded tests under ThreadSanitizer"
-	@echo "make torture   every file operation of six commands goes wrong once, in five ways, and allocations (hours)"
+	@echo "make torture   every file operation of six commands goes wrong once, in six ways, and allocations (hours)"
 	@echo "make sbom      build/fairway.spdx.json: what the program is made of, with versions and licences (SPDX)"
 	@echo "make cuda      build/cuda: the program with CUDA, and the tests that need a device"
 	@echo "make clean     remove build/"

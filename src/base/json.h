@@ -1,9 +1,7 @@
 // JSON that this program did not make in the same breath: every file and every line of one is parsed here. Values nested deeper
-// than kMostJsonLevels are an InputError before anything is built, since destroying, copying and printing them recurse. So are
-// more than kMostJsonValues, since each takes some 50 bytes for two of the file.
+// than kMostJsonLevels are an InputError before anything is built, since destroying, copying and printing them recurse.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,9 +11,8 @@
 namespace fairway {
 
 constexpr int kMostJsonLevels = 64;
-constexpr size_t kMostJsonValues = 1'000'000;  // no record has a thousandth of it
 
-// InputError naming `name` and the byte where nesting first goes deeper, or where there are too many values.
+// InputError naming `name` and the byte where nesting first goes deeper.
 void require_flat_json(std::string_view text, const std::string& name, int most = kMostJsonLevels);
 
 // `Json` is nlohmann::json or nlohmann::ordered_json. InputError naming `name` and the byte where it is no JSON.

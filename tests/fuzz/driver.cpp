@@ -41,6 +41,7 @@ struct Flags {
   double seconds = 1e9;
   uint64_t seed = 1;
   int threads = 1;
+  std::filesystem::path corpus = FAIRWAY_FUZZ_CORPUS;  // of all targets
 };
 
 struct Worker {
@@ -95,9 +96,8 @@ struct Seeds {
   std::vector<std::string> kept;  // tests/fuzz/corpus: what libFuzzer found to reach further, mostly refused late
 };
 
-Seeds all_seeds(const std::string& name) {
+Seeds all_seeds(const std::filesystem::path& corpus) {
   Seeds seeds{fuzz_seeds(), {}};
-  const std::filesystem::path corpus = std::filesystem::path(FAIRWAY_FUZZ_CORPUS) / name.substr(name.find('_') + 1);
   std::set<std::filesystem::path> files;
   if (std::filesystem::is_directory(corpus))
     for (const auto& entry : std::filesystem::directory_iterator(corpus)) files.insert(entry.path());
@@ -155,7 +155,7 @@ void watch(const std::vector<std::unique_ptr<Worker>>& workers, const std::atomi
 }
 
 int fuzz(const Flags& flags, const char* name) {
-  const Seeds seeds = all_seeds(name);
+  const Seeds seeds = all_seeds(flags.corpus / std::string(name).substr(std::string_view(name).find('_') + 1));
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < flags.threads; ++i) workers.push_back(std::make_unique<Worker>());
   std::atomic<bool> over{false};
@@ -201,6 +201,8 @@ bool parse(int count, char** arguments, Flags& flags) {
       flags.seconds = std::atof(value);
     } else if (flag == "--seed") {
       flags.seed = std::strtoull(value, nullptr, 10);
+    } else if (flag == "--corpus") {
+      flags.corpus = value;
     } else if (flag == "--threads") {
       flags.threads = std::max(1, std::atoi(value));
     } else {
@@ -252,7 +254,9 @@ int main(int count, char** arguments) {
   if (count == 3 && arguments[1] == std::string("--write-seeds")) return write_seeds(arguments[2]);
   Flags flags;
   if (parse(count, arguments, flags)) return fuzz(flags, name.c_str());
-  std::fprintf(stderr, "usage: %s [--inputs N] [--seconds S] [--seed K] [--threads T], %s FILE, or %s --write-seeds FOLDER\n",
-               name.c_str(), name.c_str(), name.c_str());
+  std::fprintf(
+      stderr,
+      "usage: %s [--inputs N] [--seconds S] [--seed K] [--threads T] [--corpus FOLDER], %s FILE, or %s --write-seeds FOLDER\n",
+      name.c_str(), name.c_str(), name.c_str());
   return 2;
 }

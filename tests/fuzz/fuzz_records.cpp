@@ -63,6 +63,8 @@ class Made : public MadeRuns {
       for (const auto& entry : fs::directory_iterator(own_ / folder))
         if (entry.path().extension() != ".safetensors" && entry.path().extension() != ".7z")
           files_[folder + ("/" + entry.path().filename().string())] = get(entry.path());
+    fs::remove_all(folder_);
+    folder_.clear();
   }
   ~Made() override { fs::remove_all(own_); }
   void TestBody() override {}
