@@ -4,6 +4,7 @@
 // that does is left in `crash_<target>`. Usage: fuzz_<target> [--inputs N] [--seconds S] [--seed K] [--threads T], or
 // fuzz_<target> FILE, or fuzz_<target> --write-seeds FOLDER (for libFuzzer to start from).
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +34,8 @@ namespace {
 using fairway::Rng;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kMostSeconds = 20;
+constexpr double kMostSeconds = 20;  // of processor time: a busy machine is no hang
+constexpr double kMostWait = 600;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -44,9 +47,17 @@ struct Flags {
   std::filesystem::path corpus = FAIRWAY_FUZZ_CORPUS;  // of all targets
 };
 
+double processor_seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 struct Worker {
   std::string input;
   std::atomic<int64_t> begun_ns{0};  // of the input at work; 0: none
+  std::atomic<double> begun_at{0};   // the same on its thread's clock
+  clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
   int64_t done = 0, accepted = 0, most_beyond = 0;
   double slowest = 0;
 };
@@ -72,6 +83,7 @@ void run(Worker& worker, std::string bytes) {
   fuzz_note = {};
   reset_allocations();
   const auto begin = Clock::now();
+  worker.begun_at = processor_seconds(worker.clock);
   worker.begun_ns = begin.time_since_epoch().count();
   LLVMFuzzerTestOneInput(exact.get(), worker.input.size());
   worker.begun_ns = 0;
@@ -131,6 +143,7 @@ std::string changed(const Seeds& seeds, Rng& rng) {
 
 void work(Worker& worker, const Seeds& seeds, int64_t inputs, const Flags& flags, uint64_t stream) {
   self = &worker;
+  pthread_getcpuclockid(pthread_self(), &worker.clock);
   Rng rng(flags.seed, 2 * stream);
   seed_mutations(flags.seed, 2 * stream + 1);
   const auto begin = Clock::now();
@@ -146,8 +159,10 @@ void watch(const std::vector<std::unique_ptr<Worker>>& workers, const std::atomi
     const int64_t now = Clock::now().time_since_epoch().count();
     for (const auto& worker : workers) {
       const int64_t begun = worker->begun_ns;
-      if (begun == 0 || static_cast<double>(now - begun) * 1e-9 < kMostSeconds) continue;
-      std::fprintf(stderr, "an input runs for more than %.0f s\n", kMostSeconds);
+      const double waited = static_cast<double>(now - begun) * 1e-9;
+      if (begun == 0 || waited < kMostSeconds) continue;
+      if (waited < kMostWait && processor_seconds(worker->clock) - worker->begun_at < kMostSeconds) continue;
+      std::fprintf(stderr, "an input runs for more than %.0f s, or waits for %.0f\n", kMostSeconds, kMostWait);
       keep_input(worker->input);
       std::_Exit(1);
     }
