@@ -170,8 +170,46 @@ void refuse_long_lines(std::string_view text, std::string_view source) {
   }
 }
 
+// TOML has letters beyond ASCII in comments and strings alone, and toml++ 3.3 takes most of them elsewhere for code that is
+// never reached. Strings of several lines, where it looks for blanks too, may not have them either.
+void refuse_stray_letters(std::string_view text, std::string_view source) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  char quote = 0;  // of the string that is open
+  bool several = false, comment = false;
+  size_t line = 1;
+  for (size_t i = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c >= '\n' && c <= '\r') {  // toml++ ends lines at any of them
+      if (c == '\n') ++line;
+      comment = false;
+      if (!several) quote = 0;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      if (!comment && (quote == 0 || several))
+        throw InputError(
+            fmt::format("{}:{}: a character outside of ASCII; expected such ones in comments and \"strings\" of one "
+                        "line alone",
+                        source, line));
+    } else if (comment) {
+      continue;
+    } else if (quote == 0) {
+      if (c == '#') comment = true;
+      if (c != '"' && c != '\'') continue;
+      several = text.substr(i, 3) == std::string(3, c);
+      quote = c;
+      if (several) i += 2;
+    } else if (c == '\\' && quote == '"') {
+      if (i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0x80 && text[i + 1] != '\n') ++i;
+    } else if (c == quote && (!several || text.substr(i, 3) == std::string(3, c))) {
+      if (several) i = std::min(text.find_first_not_of(c, i), i + 5) - 1;  // one or two quotes may stand before the last three
+      quote = 0;
+      several = false;
+    }
+  }
+}
+
 toml::table parse_toml(std::string_view text, std::string_view source) {
   refuse_long_lines(text, source);
+  refuse_stray_letters(text, source);
   try {
     return toml::parse(text, std::string(source));
   } catch (const toml::parse_error& error) {

@@ -59,7 +59,7 @@ TEST(BadRecipe, TextIsRefusedWithItsLineAndKey) {
       {"[model\n", {"bad.toml:1", "not valid TOML"}},
       {"[model]\nvocab = \n", {"bad.toml:2", "not valid TOML"}},
       {"[model]\nvocab = \"\x01\"\n", {"bad.toml:2", "not valid TOML"}},
-      {std::string("\xff\xfe\x00\x80", 4), {"bad.toml:1", "not valid TOML"}},
+      {std::string("\xff\xfe\x00\x80", 4), {"bad.toml:1", "outside of ASCII"}},
       {std::string("model\0 = 1", 10), {"bad.toml:1", "not valid TOML"}},
       {std::string("x = ").append(5000, '['), {"bad.toml:1", "at most 1000"}},
       {std::string("x = ").append(500, '['), {"bad.toml:1", "not valid TOML"}},
@@ -81,6 +81,18 @@ TEST(BadRecipe, DeeplyNestedTextIsRefusedNotRecursed) {
   EXPECT_THAT(refusal([&] { (void)parse_recipe(std::string("[").append(dotted).append("]"), "deep"); }),
               HasSubstr("at most 48 dots"));
   EXPECT_THAT(refusal([&] { (void)parse_recipe(lines, "deep"); }), HasSubstr("not valid TOML"));
+}
+
+// toml++ 3.3 has no defined behaviour for most of them (found by the fuzzer under UBSan).
+TEST(BadRecipe, LettersBeyondAsciiStandInCommentsAndStringsAlone) {
+  for (const char* text : {"\xC3\xA9 = 1\n", "\n[model]\xC3\xA9\n", "seed = 1 \xC3\xA9\n", "seed = \"\"\"\xC3\xA9\"\"\"\n",
+                           "seed = \"a\\\"\"\xC3\xA9\n", "seed = '''a'''''\xC3\xA9\n", "# a\r\xC3\xA9 = 1\n"}) {
+    EXPECT_THAT(refusal([&] { (void)parse_recipe(text, "letters"); }), HasSubstr("a character outside of ASCII")) << text;
+  }
+  EXPECT_THAT(refusal([] { (void)parse_recipe("\n\n\xC3\xA9 = 1\n", "letters"); }), HasSubstr("letters:3:"));
+  EXPECT_EQ(parse_recipe("\xEF\xBB\xBF# \xC3\xA9\n[model]\ndim = 64 # 'r\xC3\xA9'\n", "letters").model.dim, 64);
+  EXPECT_THAT(refusal([] { (void)parse_recipe("[data]\nsampler = \"\xC3\xA9\\\"\xC3\xA9\"\n", "letters"); }),
+              HasSubstr("data.sampler"));
 }
 
 struct BadSet {
