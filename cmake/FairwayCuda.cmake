@@ -1,5 +1,16 @@
-# CUDA for Hopper: nvcc from PATH or the usual place, C++20 (which CMake 3.25 does not know nvcc to speak), sm_90a alone
-# (src/ops/cuda/device.h tells the program so).
+# CUDA: nvcc from PATH or the usual place, C++20 (which CMake 3.25 does not know nvcc to speak).
+# FAIRWAY_CUDA_ARCHITECTURES: 90a compiles for Hopper alone, which is quick; all for every card from Ampere on, with PTX from which
+# drivers make code for those that are not listed. The kernels in src/ops/cuda/sm90 are for 90a either way.
+set(FAIRWAY_CUDA_ARCHITECTURES 90a CACHE STRING "cards that the CUDA backend is compiled for: 90a or all")
+set_property(CACHE FAIRWAY_CUDA_ARCHITECTURES PROPERTY STRINGS 90a all)
+if(FAIRWAY_CUDA_ARCHITECTURES STREQUAL "all")
+  set(FAIRWAY_CUDA_TARGETS 80-real 86-real 89-real 90a-real 100-real 120-real 80-virtual)
+  set(FAIRWAY_CUDA_PTX 80)
+elseif(FAIRWAY_CUDA_ARCHITECTURES STREQUAL "90a")
+  set(FAIRWAY_CUDA_TARGETS 90a-real)
+else()
+  message(FATAL_ERROR "FAIRWAY_CUDA_ARCHITECTURES is \"${FAIRWAY_CUDA_ARCHITECTURES}\"; expected 90a or all")
+endif()
 if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
   set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
 endif()

@@ -8,7 +8,7 @@
 
 namespace fairway::app {
 
-nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds);  // how long to measure the peak
+nlohmann::ordered_json machine_facts(ThreadPool& pool, bool measure_anew = false);  // the peak (kept_peak.h)
 
 double meminfo_bytes(const std::string& name);  // a line of /proc/meminfo; -1 when there is none
 

@@ -314,6 +314,20 @@ TEST(CudaBf16Published, DocumentsOfEveryLength) {
     check_published<Attention>({op, {q, k, v, starts, uniform({kMany, 8}, -2, 2), absent()}});
 }
 
+// Lengths that cuDNN does not take. Under FAIRWAY_CUDA_PATH=generic they run in the kernels of other devices, also on Hopper.
+TEST(CudaBf16Published, HeadsInWarps) {
+  for (const auto& [count, length] : {std::pair<int64_t, int64_t>{240, 60}, {77, 77}, {300, 300}}) {
+    const Slot q = uniform({count, 512}, -2, 2), k = uniform({count, 256}, -2, 2), v = uniform({count, 256});
+    for (const bool exclusive : {false, true})
+      for (const Slot& gate : {absent(), uniform({count, 8}, -2, 2)})
+        for (const Slot& starts : {absent(), segments(count, 30)}) {
+          if (starts.content == Content::absent && length >= 128) continue;
+          check_published<Attention>({{.row_length = length, .heads = 8, .kv_heads = 4, .scale = 0.125, .exclusive = exclusive},
+                                      {q, k, v, starts, gate, absent()}});
+        }
+  }
+}
+
 TEST(CudaBf16Published, Products) {
   check_published<QkvProject>({{}, {rows(), uniform({512, 512}), uniform({256, 512}), uniform({256, 512})}});
   check_published<ProjectResidual>({{}, {rows(), rows(), uniform({512, 512}, -0.1, 0.1), uniform({512})}});

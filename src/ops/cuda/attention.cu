@@ -2,9 +2,11 @@
 // kv head) and goes over its visible rows 32 at a time, a lane for each; no sum depends on the order of blocks. Plain float
 // arithmetic, for float32 runs and odd shapes. bf16 heads go to cuDNN (attention_fused.h) and to our own kernels for Hopper
 // (attention_tiles.h), each where it is faster in a whole step: cuDNN forward over whole sequences, ours backward and over
-// packed documents. HeadOutput ends the forward and begins the backward pass, inside of our own kernels where they suit.
+// packed documents. On other devices cuDNN does both directions of whole sequences, and kernels of warps the rest
+// (attention_warps.h). HeadOutput ends the forward and begins the backward pass, inside of our own kernels where they suit.
 #include "ops/cuda/attention_fused.h"
 #include "ops/cuda/attention_tiles.h"
+#include "ops/cuda/attention_warps.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/head_output.h"
@@ -24,6 +26,13 @@ struct Heads {
   const int32_t* start;  // of each row's segment, or null
   int64_t v_pitch;       // between rows of v; q, k and y are dense
   __device__ int64_t first(int64_t m) const { return start != nullptr ? start[m] : m - m % length; }
+  // Place of a query's log-sum-exp: in float (M, H) as the op has it; in bf16 (B, H, T) as cuDNN has it, with B = 1 for
+  // segments, so that any kernel's gradient may follow any kernel.
+  __device__ int64_t statistic(int64_t m, int64_t h) const {
+    if (sizeof(T) == sizeof(float)) return m * heads + h;
+    const int64_t t = start != nullptr ? rows : length;
+    return (m / t * heads + h) * t + m % t;
+  }
   __device__ int64_t query(int64_t m, int64_t h) const { return (m * heads + h) * size; }
   __device__ int64_t kv(int64_t n, int64_t h) const { return (n * kv_heads + h / (heads / kv_heads)) * size; }
   __device__ int64_t value(int64_t n, int64_t h) const { return n * v_pitch + h / (heads / kv_heads) * size; }
@@ -82,7 +91,7 @@ __global__ void heads_forward(Heads<T> a, T* y, float* lse) {
       const int64_t e = lane_id() + 32 * i;
       if (e < a.size) assign(y[a.query(m, h) + e], sums[i] / total);
     }
-    if (lane_id() == 0) lse[item] = highest + logf(total);
+    if (lane_id() == 0) lse[a.statistic(m, h)] = highest + logf(total);
   }
 }
 
@@ -101,9 +110,10 @@ __global__ void queries_backward(Heads<T> a, const T* z, const T* dz, const floa
     for (int64_t e = lane_id(); e < a.size; e += 32) mean += to_float(dz[at + e]) * to_float(z[at + e]);
     mean = warp_sum(mean);
     if (lane_id() == 0) along[item] = mean;
+    const float log_total = lse[a.statistic(m, h)];
     for (int64_t begin = a.first(m); begin <= m; begin += 32) {
       const int64_t n = begin + lane_id(), key = a.kv(n, h);
-      const float p = n <= m ? expf(a.scale * dot(q, a.k + key, a.size) - lse[item]) : 0.0f;
+      const float p = n <= m ? expf(a.scale * dot(q, a.k + key, a.size) - log_total) : 0.0f;
       const float ds = n <= m ? p * (dot(grad, a.v + a.value(n, h), a.size) - mean) * a.scale : 0.0f;
       add_rows(sums, ds, static_cast<int>(min(int64_t{32}, m - begin + 1)), a.k + a.kv(begin, h), stride, a.size);
     }
@@ -135,7 +145,7 @@ __global__ void keys_backward(Heads<T> a, const float* lse, const T* g, const fl
         const bool sees = m < end && (a.start == nullptr || a.start[m] <= n);
         float p = 0, ds = 0;
         if (sees) {
-          p = expf(a.scale * dot(k, a.q + a.query(m, h), a.size) - lse[m * a.heads + h]);
+          p = expf(a.scale * dot(k, a.q + a.query(m, h), a.size) - lse[a.statistic(m, h)]);
           ds = p * (dot(v, g + a.query(m, h), a.size) - along[m * a.heads + h]) * a.scale;
         }
         const int count = __popc(__ballot_sync(~0u, sees));
@@ -199,11 +209,9 @@ void attend_back(Scratch& scratch, const Attention& op, const Backward<Attention
 void forward(const Attention& op, const Forward<Attention>& f) {
   Scratch scratch(f.queue);
   FusedHeads& fused = scratch.context().fused_heads();
-  if (fused.suits(scratch, op, f.in)) {
-    fused.forward(scratch, op, f);
-  } else if (suits_attention_tiles(scratch.context(), op, f.in)) {
-    return attention_tiles_forward(scratch, op, f);
-  } else {
+  if (!fused.suits(scratch, op, f.in) || !fused.forward(scratch, op, f)) {
+    if (suits_attention_tiles(scratch.context(), op, f.in)) return attention_tiles_forward(scratch, op, f);
+    if (suits_attention_warps(scratch.context(), op, f.in)) return attention_warps_forward(scratch, op, f);
     attend(scratch, op, f);
   }
   if (op.shapes_output(f.in)) head_output_forward(scratch, op.output(), op.output_of(f));
@@ -216,11 +224,16 @@ void backward(const Attention& op, const Backward<Attention>& b) {
   const Backward<HeadOutput> output = op.output_of(b, dy);
   if (suits_attention_tiles(scratch.context(), op, b.in)) return attention_tiles_backward(scratch, op, b, output);
   if (shapes) head_output_backward(scratch, op.output(), output);
-  Backward<Attention> inner = shapes ? op.before_output(b, dy) : b;
+  const Backward<Attention> inner = shapes ? op.before_output(b, dy) : b;
   FusedHeads& fused = scratch.context().fused_heads();
-  if (!fused.suits(scratch, op, b.in)) return attend_back(scratch, op, inner, b.dout.z);
-  if (shapes) inner.out.z = heads_before_output(scratch, op.output(), output);
-  fused.backward(scratch, op, inner);
+  if (fused.suits(scratch, op, b.in)) {
+    Backward<Attention> whole = inner;
+    if (shapes) whole.out.z = heads_before_output(scratch, op.output(), output);
+    if (fused.backward(scratch, op, whole)) return;
+  }
+  if (suits_attention_warps(scratch.context(), op, b.in))
+    return attention_warps_backward(scratch, op, inner, {b.out.z, b.dout.z});
+  attend_back(scratch, op, inner, b.dout.z);
 }
 
 }  // namespace fairway::cuda

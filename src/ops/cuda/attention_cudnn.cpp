@@ -103,7 +103,7 @@ class Graph {
 
 struct FusedHeads::State {
   cudnnHandle_t handle = nullptr;
-  bool tried = false;
+  bool tried = false, told = false;
   std::map<std::array<int64_t, 8>, std::unique_ptr<Graph>> graphs;
 
   bool open(cudaStream_t stream) {
@@ -121,12 +121,20 @@ struct FusedHeads::State {
     return handle != nullptr;
   }
 
+  // Null where cuDNN has no kernel, for this device or this case.
   Graph* graph(const Attention& op, const Attention::In& in, bool backward, int64_t dv_pitch) {
     const Sizes n{in.q.rows() / op.row_length, op.row_length, op.heads, op.kv_heads,
                   in.q.cols() / op.heads,      in.v.pitch,    dv_pitch};
-    auto& made = graphs[{n.batch, n.length, n.heads, n.kv_heads, n.size, backward ? 1 : 0, n.v_pitch, n.dv_pitch}];
-    if (!made) made = std::make_unique<Graph>(handle, n, static_cast<float>(op.scale), backward);
-    return made.get();
+    const auto [place, fresh] =
+        graphs.try_emplace({n.batch, n.length, n.heads, n.kv_heads, n.size, backward ? 1 : 0, n.v_pitch, n.dv_pitch});
+    if (!fresh) return place->second.get();
+    try {
+      place->second = std::make_unique<Graph>(handle, n, static_cast<float>(op.scale), backward);
+    } catch (const DeviceError& error) {
+      if (!told) std::fprintf(stderr, "%s: this attention runs on the built-in kernels\n", error.what());
+      told = true;
+    }
+    return place->second.get();
   }
 };
 
@@ -144,23 +152,29 @@ bool FusedHeads::suits(Scratch& scratch, const Attention& op, const Attention::I
          state_->open(scratch.stream());
 }
 
-void FusedHeads::forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
+bool FusedHeads::forward(Scratch& scratch, const Attention& op, const Forward<Attention>& f) {
+  Graph* graph = state_->graph(op, f.in, false, 0);
+  if (graph == nullptr) return false;
   Places places{{kQ, f.in.q.data}, {kK, f.in.k.data}, {kV, f.in.v.data}, {kY, f.out.z.data}, {kStats, f.saved.lse.data}};
-  state_->graph(op, f.in, false, 0)->run(state_->handle, scratch, places);
+  graph->run(state_->handle, scratch, places);
+  return true;
 }
 
-void FusedHeads::backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
+bool FusedHeads::backward(Scratch& scratch, const Attention& op, const Backward<Attention>& b) {
   // The kernels replace: what is added to, or not wanted, goes through scratch.
   const auto place = [&](const Tensor& wanted, const Tensor& like) {
     return wanted && !wanted.accumulate ? wanted : scratch_tensor(scratch, like.spec.shape, like.spec.dtype);
   };
   const Tensor dq = place(b.din.q, b.in.q), dk = place(b.din.k, b.in.k), dv = place(b.din.v, b.in.v);
+  Graph* graph = state_->graph(op, b.in, true, dv.pitch);
+  if (graph == nullptr) return false;
   Places places{{kQ, b.in.q.data},    {kK, b.in.k.data}, {kV, b.in.v.data}, {kY, b.out.z.data}, {kStats, b.saved.lse.data},
                 {kDy, b.dout.z.data}, {kDq, dq.data},    {kDk, dk.data},    {kDv, dv.data}};
-  state_->graph(op, b.in, true, dv.pitch)->run(state_->handle, scratch, places);
+  graph->run(state_->handle, scratch, places);
   pass_through(scratch, dq, b.din.q);
   pass_through(scratch, dk, b.din.k);
   pass_through(scratch, dv, b.din.v);
+  return true;
 }
 
 }  // namespace fairway::cuda

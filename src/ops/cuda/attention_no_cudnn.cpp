@@ -8,7 +8,7 @@ struct FusedHeads::State {};
 FusedHeads::FusedHeads() = default;
 FusedHeads::~FusedHeads() = default;
 bool FusedHeads::suits(Scratch&, const Attention&, const Attention::In&) { return false; }
-void FusedHeads::forward(Scratch&, const Attention&, const Forward<Attention>&) {}
-void FusedHeads::backward(Scratch&, const Attention&, const Backward<Attention>&) {}
+bool FusedHeads::forward(Scratch&, const Attention&, const Forward<Attention>&) { return false; }
+bool FusedHeads::backward(Scratch&, const Attention&, const Backward<Attention>&) { return false; }
 
 }  // namespace fairway::cuda

@@ -6,7 +6,6 @@
 #include "base/device_error.h"
 #include "base/fault.h"
 #include "ops/cuda/attention_fused.h"
-#include "ops/cuda/device.h"
 #include "ops/cuda/gemm.h"
 
 namespace fairway::cuda {
@@ -87,11 +86,9 @@ Context::Context(ThreadPool& pool) : StreamQueue(pool) {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  int major = 0, minor = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
-  capability_ = 10 * major + minor;
-  gemms_ = std::make_unique<Gemms>();
+  for (const DeviceInfo& info : devices())
+    if (info.index == device) path_ = path_of(info);
+  gemms_ = std::make_unique<Gemms>(path_);
   fused_heads_ = std::make_unique<FusedHeads>();
 }
 

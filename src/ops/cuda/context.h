@@ -9,6 +9,7 @@
 #include <source_location>
 #include <vector>
 
+#include "ops/cuda/device.h"
 #include "ops/op.h"
 #include "tensor/cuda_queue.h"
 
@@ -44,7 +45,7 @@ class Context final : public StreamQueue {
   explicit Context(ThreadPool& pool);
   ~Context() override;
   int processors() const { return processors_; }
-  int capability() const { return capability_; }  // 90: sm_90
+  KernelPath path() const { return path_; }
   Gemms& gemms() { return *gemms_; }
   FusedHeads& fused_heads() { return *fused_heads_; }
   // Whether the bits of a row must not depend on how many rows there are (Program::rows_alike): kernels that are chosen by
@@ -59,7 +60,8 @@ class Context final : public StreamQueue {
   void release_scratch() { used_ = 0; }
 
  private:
-  int processors_ = 0, capability_ = 0;
+  int processors_ = 0;
+  KernelPath path_ = KernelPath::generic;
   bool rows_alike_ = false;
   std::vector<Buffer> chunks_;
   size_t used_ = 0;

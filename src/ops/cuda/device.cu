@@ -7,14 +7,23 @@
 namespace fairway::cuda {
 
 #ifdef __CUDA_ARCH__
-static_assert(__CUDA_ARCH__ == 100 * kBuiltMajor + 10 * kBuiltMinor, "device.h tells what CMake compiles for");
+static_assert(__CUDA_ARCH__ >= 800, "kernels want bf16 and asynchronous copies: Ampere or later");
 #endif
 
 bool in_build() { return true; }
 
+#ifndef FAIRWAY_CUDA_PTX  // told where there is some (cmake/FairwayCuda.cmake)
+#define FAIRWAY_CUDA_PTX 0
+#endif
+Built built() {
+  Built out{{__CUDA_ARCH_LIST__}, FAIRWAY_CUDA_PTX};  // nvcc's list: 800, 900
+  for (int& of : out.code) of /= 10;
+  return out;
+}
+
 DeviceFacts device_facts() {
   using Answer = DeviceFacts::Answer;
-  DeviceFacts facts{.in_build = true};
+  DeviceFacts facts{.in_build = true, .built = built()};
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
     facts.visible_told = true;
     facts.visible = visible;
@@ -38,6 +47,17 @@ DeviceFacts device_facts() {
     facts.devices.push_back({properties.name, properties.totalGlobalMem, properties.major, properties.minor, i});
   }
   return facts;
+}
+
+PeakFlops peak_flops() {
+  int device = 0, major = 0, minor = 0, processors = 0, kilohertz = 0;
+  if (devices().empty() || cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device) != cudaSuccess)
+    return peak_of_hopper();
+  return peak_flops(10 * major + minor, processors, 1e3 * kilohertz);
 }
 
 double peak_bytes() {

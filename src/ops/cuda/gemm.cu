@@ -44,10 +44,11 @@ struct MatrixLayout {
 };
 
 // cuBLASLt's first proposal is not its fastest for long, narrow products of bf16. Which of its proposals is, as measured on an
-// H200 with cuBLAS 13.0 at 98,304 rows (lab/products, µs of the first and of the one taken):
+// H200 with cuBLAS 13.0 at 98,304 rows (lab/products, µs of the first and of the one taken); other devices have other lists:
 //   columns 1024, sum 512: 157, 142   512, 512: 103, 93 (85, 77 without a sum)   512, 1024: 147, 139
-int best_proposal(const Product& p) {
-  if (p.layout == ProductLayout::tn || p.in != DType::bf16 || p.out != DType::bf16 || p.m < 32768) return 0;
+int best_proposal(const Product& p, KernelPath path) {
+  if (path != KernelPath::sm90 || p.layout == ProductLayout::tn || p.in != DType::bf16 || p.out != DType::bf16 || p.m < 32768)
+    return 0;
   if (p.n == 1024 && p.k == 512) return 5;
   return p.n == 512 && (p.k == 512 || p.k == 1024) ? 3 : 0;
 }
@@ -79,7 +80,7 @@ struct Gemms::Plan {
   Plan(const Plan&) = delete;
 };
 
-Gemms::Gemms() : workspace_(kWorkspaceBytes) { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+Gemms::Gemms(KernelPath path) : path_(path), workspace_(kWorkspaceBytes) { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
 
 Gemms::~Gemms() {
   plans_.clear();
@@ -148,7 +149,7 @@ bool Gemms::choose(const Product& p, int alignment, cublasLtMatmulAlgo_t& algori
   const uint32_t no_split = CUBLASLT_REDUCTION_SCHEME_NONE;  // sums of one block each, whatever the batch
   if (p.any_batch)
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &no_split, sizeof(no_split));
-  const int wanted = best_proposal(p);
+  const int wanted = best_proposal(p, path_);
   std::array<cublasLtMatmulHeuristicResult_t, 8> found{};
   int count = 0;
   const cublasStatus_t status =

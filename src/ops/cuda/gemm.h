@@ -28,7 +28,7 @@ struct Product {
 
 class Gemms {
  public:
-  Gemms();
+  explicit Gemms(KernelPath path);
   ~Gemms();
   Gemms(const Gemms&) = delete;
   Gemms& operator=(const Gemms&) = delete;
@@ -43,6 +43,7 @@ class Gemms {
   bool choose(const Product& product, int alignment, cublasLtMatmulAlgo_t& algorithm) const;
   bool fits(const Plan& plan) const;
   bool chosen_for_any(const Product& product, int alignment, bool any_rows, Plan& plan) const;
+  KernelPath path_;
   cublasLtHandle_t handle_ = nullptr;
   bool rows_alike_ = false;
   Buffer workspace_;

@@ -81,16 +81,18 @@ double attention_seconds(Queue* queue, const Attention& op, bool backward, const
   const auto out = to_args<Attention::Out>(t.out);
   const auto saved = to_args<Attention::Saved>(t.saved);
   if (!heads.suits(scratch, op, in)) return 0;
-  return seconds_of(scratch.context(), [&] {
+  bool runs = false;
+  const double seconds = seconds_of(scratch.context(), [&] {
     if (!backward) {
-      heads.forward(scratch, op, {in, out, saved, {}, queue});
+      runs = heads.forward(scratch, op, {in, out, saved, {}, queue});
     } else {
       auto din = to_args<Attention::In>(t.din);
       din.q.accumulate = din.k.accumulate = din.v.accumulate = false;
-      heads.backward(scratch, op, {in, out, saved, to_args<Attention::Out>(t.dout), din, {}, queue});
+      runs = heads.backward(scratch, op, {in, out, saved, to_args<Attention::Out>(t.dout), din, {}, queue});
     }
     scratch.context().release_scratch();
   });
+  return runs ? seconds : 0;
 }
 
 }  // namespace

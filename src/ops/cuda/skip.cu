@@ -68,44 +68,56 @@ __global__ void skip_backward(int64_t rows, int64_t width, SkipGradients<T> a, i
   leave_spread<V>(accumulators, warps, width, padded, partials);
 }
 
-// The same for bf16 rows of J·256 columns: a warp a row, column sums in registers, every read on its way before one is used.
+// The same for bf16 rows of J·256 columns: a warp a row. The next row is on its way while one is worked on, so its registers
+// and those of the column sums leave none for the factors, which lie in shared memory. With P = Σ g·skip and Q = Σ g·x: dweight
+// = (1−γ)·P, dgate = γ(1−γ)·(Q − weight·P).
 template <int J, bool Gated>
-__global__ void __launch_bounds__(kThreads, 2) skip_rows_backward(unsigned rows, SkipGradients<bf16> a, Partials partials) {
-  constexpr int kWidth = J * 256, kSets = Gated ? 2 : 1;
-  __shared__ float accumulators[kWarps * kSets * kWidth];
-  const int first = lane_id() * 8;
-  float weight[J][8], open[J][8], to_weight[J][8] = {}, to_gate[J][8] = {};
-#pragma unroll
-  for (int j = 0; j < J; ++j) {
-    a.weight.load(256 * j + first, weight[j]);
-    if (Gated) a.gate.load(256 * j + first, open[j]);
-#pragma unroll
-    for (int k = 0; k < 8; ++k) open[j][k] = Gated ? sigmoid(open[j][k]) : 0.0f;
-  }
-  for (unsigned m = blockIdx.x * kWarps + static_cast<unsigned>(warp_id()); m < rows; m += gridDim.x * kWarps) {
-    const int64_t at = int64_t{m} * kWidth + first;
-    Pack<bf16, 8> skip[J], grad[J], x[J];
+struct SkipRow {
+  Pack<bf16, 8> skip[J], grad[J], x[J];
+  __device__ void load(const SkipGradients<bf16>& a, int64_t at) {
 #pragma unroll
     for (int j = 0; j < J; ++j) {
       skip[j] = a.skip.template pack<8>(at + 256 * j);
       grad[j] = a.g.template pack<8>(at + 256 * j);
       if (Gated) x[j] = a.x.template pack<8>(at + 256 * j);
     }
+  }
+};
+template <int J, bool Gated>
+__global__ void __launch_bounds__(kThreads, 2) skip_rows_backward(unsigned rows, SkipGradients<bf16> a, Partials partials) {
+  constexpr int kWidth = J * 256, kSets = Gated ? 2 : 1;
+  __shared__ float accumulators[kWarps * kSets * kWidth];
+  __shared__ alignas(16) float to_skip[kWidth], to_x[kWidth];
+  for (int c = static_cast<int>(threadIdx.x); c < kWidth; c += kThreads) {
+    to_x[c] = Gated ? sigmoid(a.gate[c]) : 1.0f;
+    to_skip[c] = (Gated ? 1 - to_x[c] : 1.0f) * a.weight[c];
+  }
+  __syncthreads();
+  const int first = lane_id() * 8;
+  float by_skip[J][8] = {}, by_x[J][8] = {};
+  SkipRow<J, Gated> next;
+  unsigned m = blockIdx.x * kWarps + static_cast<unsigned>(warp_id());
+  if (m < rows) next.load(a, int64_t{m} * kWidth + first);
+  for (; m < rows; m += gridDim.x * kWarps) {
+    const SkipRow<J, Gated> row = next;
+    const int64_t at = int64_t{m} * kWidth + first;
+    if (m + gridDim.x * kWarps < rows) next.load(a, at + int64_t{gridDim.x} * kWarps * kWidth);
 #pragma unroll
     for (int j = 0; j < J; ++j) {
-      float s[8], g[8];
+      float to[8], g[8];
+      Source<float>{to_skip}.load(256 * j + first, to);
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        s[k] = to_float(skip[j].at[k]);
-        g[k] = to_float(grad[j].at[k]);
-        const float shut = 1 - open[j][k], w = weight[j][k];
-        to_weight[j][k] += shut * g[k] * s[k];
-        if (Gated) to_gate[j][k] += g[k] * (to_float(x[j].at[k]) - w * s[k]) * open[j][k] * shut;
-        s[k] = shut * w * g[k];
-        if (Gated) g[k] *= open[j][k];
+        g[k] = to_float(row.grad[j].at[k]);
+        by_skip[j][k] += g[k] * to_float(row.skip[j].at[k]);
+        if (Gated) by_x[j][k] += g[k] * to_float(row.x[j].at[k]);
+        to[k] *= g[k];
       }
-      a.dx.store(at + 256 * j, g);
-      a.dskip.store(at + 256 * j, s);
+      a.dskip.store(at + 256 * j, to);
+      Source<float>{to_x}.load(256 * j + first, to);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) to[k] *= g[k];
+      a.dx.store(at + 256 * j, to);
     }
   }
   float* mine = accumulators + warp_id() * kSets * kWidth;
@@ -113,8 +125,10 @@ __global__ void __launch_bounds__(kThreads, 2) skip_rows_backward(unsigned rows,
   for (int j = 0; j < J; ++j) {
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
-      mine[256 * j + first + k] = to_weight[j][k];
-      if (Gated) mine[kWidth + 256 * j + first + k] = to_gate[j][k];
+      const int c = 256 * j + first + k;
+      const float open = Gated ? to_x[c] : 0.0f;
+      mine[c] = (1 - open) * by_skip[j][k];
+      if (Gated) mine[kWidth + c] = open * (1 - open) * (by_x[j][k] - a.weight[c] * by_skip[j][k]);
     }
   }
   leave_partials(accumulators, kWarps, partials);

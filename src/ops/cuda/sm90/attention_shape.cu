@@ -9,7 +9,7 @@ namespace fairway::cuda {
 
 bool suits_attention_tiles(const Context& context, const Attention& op, const Attention::In& in) {
   const int64_t length = in.segment_start ? in.q.rows() : op.row_length;
-  return context.capability() == sm90::kCapability && in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile &&
+  return context.path() == KernelPath::sm90 && in.q.spec.dtype == DType::bf16 && in.q.cols() == op.heads * sm90::kTile &&
          length % kPair == 0 && op.row_length >= kPair && in.q.rows() * op.heads < (int64_t{1} << 29) && aligned_rows(in.q) &&
          aligned_rows(in.k) && aligned_rows(in.v);
 }

@@ -110,7 +110,7 @@ bool suits_fused_head(const Context& context, const SoftcapCrossEntropy& op, con
   constexpr int64_t kFewest = 1024, kMost = int64_t{1} << 22;
   constexpr double kMostCap = 60;  // e^cap times the vocabulary is a float
   const int64_t vocab = in.table.rows();
-  return !op.logits_wanted && !in.addition && !in.expected && op.cap <= kMostCap && context.capability() == sm90::kCapability &&
+  return !op.logits_wanted && !in.addition && !in.expected && op.cap <= kMostCap && context.path() == KernelPath::sm90 &&
          in.x.spec.dtype == DType::bf16 && in.table.spec.dtype == DType::bf16 && in.x.cols() == kSum &&
          (in.x.rows() >= kFewest || context.rows_alike()) && in.x.rows() <= kMost && vocab % (2 * kSide) == 0 &&
          vocab <= 16 * kFewest && aligned(in.x) && aligned(in.table);

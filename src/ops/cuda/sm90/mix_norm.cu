@@ -4,7 +4,7 @@
 namespace fairway::cuda {
 
 bool suits_fused_mix(const Context& context, const Backward<MixNorm>& b) {
-  return context.capability() == sm90::kCapability && b.in.x.spec.dtype == DType::bf16 && b.in.x.cols() == kMixWidth &&
+  return context.path() == KernelPath::sm90 && b.in.x.spec.dtype == DType::bf16 && b.in.x.cols() == kMixWidth &&
          vectors(b, kMixWidth) && b.dout.normed && b.in.x.rows() < (int64_t{1} << 31);
 }
 

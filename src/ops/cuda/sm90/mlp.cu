@@ -28,9 +28,8 @@ uint4* words(const Tensor& signs) { return reinterpret_cast<uint4*>(signs.data);
 bool suits_fused_mlp(const Context& context, const Tensor& m, int64_t hidden) {
   constexpr int64_t kFewest = 1024;            // below it there is less than a tile for each processor
   constexpr int64_t kMost = int64_t{1} << 22;  // indices of tiles are ints
-  return context.capability() == sm90::kCapability && m.spec.dtype == DType::bf16 &&
-         (m.rows() >= kFewest || context.rows_alike()) && m.rows() <= kMost && m.cols() == sm90::kSum &&
-         hidden % (2 * sm90::kSide) == 0 && hidden <= kFewest * 16;
+  return context.path() == KernelPath::sm90 && m.spec.dtype == DType::bf16 && (m.rows() >= kFewest || context.rows_alike()) &&
+         m.rows() <= kMost && m.cols() == sm90::kSum && hidden % (2 * sm90::kSide) == 0 && hidden <= kFewest * 16;
 }
 
 void fused_up(Scratch& scratch, const Tensor& m, const Tensor& up, const Tensor& post, const Tensor& signs) {

@@ -10,7 +10,6 @@
 
 namespace fairway::cuda::sm90 {
 
-inline constexpr int kCapability = 90;                     // the devices that run this
 inline constexpr int kTile = 64;                           // rows and columns
 inline constexpr uint32_t kTileBytes = kTile * kTile * 2;  // bf16
 

@@ -22,7 +22,7 @@ constexpr KernelTable make_table(const char* name) {
   t.gemm.pack_b_rows = pack_b_rows;
   t.gemm.pack_b_columns = pack_b_columns;
   t.gemm.block = gemm_block;
-  t.quant = {gptq_rows, subtract_product};
+  t.quant = {gptq_rows, gptq_trellis, subtract_product};
   t.fma_burst = fma_burst;
   return t;
 }
