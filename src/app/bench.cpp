@@ -1,15 +1,16 @@
 // `fairway bench step | ops | loader`: timings, each with its result checked first.
 #include <fmt/core.h>
 
+#include "app/bench_against.h"
+#include "app/bench_machine.h"
 #include "app/command.h"
+#include "app/machine_facts.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "bench/gemm_bench.h"
 #include "bench/loader_bench.h"
 #include "bench/step_bench.h"
-#include "ops/cpu/peak.h"
-#include "ops/cuda/device.h"
 #include "train/loader_settings.h"
 
 namespace fairway::app {
@@ -21,20 +22,14 @@ struct StepFlags {
   int64_t tokens = 0;
   double seconds = 6;
   bool looped = false;
+  AgainstFlags against;
 };
 
 int bench_step(const CommonFlags& common, const StepFlags& flags) {
-  Recipe recipe = load_recipe(flags.recipe, flags.overrides);
-  const int64_t length = recipe.data.seq_len,
-                tokens = flags.tokens > 0 ? flags.tokens : std::min<int64_t>(recipe.train.micro_batch_tokens, 2 * length);
-  if (tokens % length != 0) throw InputError(fmt::format("--tokens {}: not a multiple of data.seq_len = {}", tokens, length));
-  recipe = bench::small_recipe(recipe, tokens / length, length);
-  Machine machine(common);
-  const bool on_device = machine.executor->backend() == Backend::cuda;
-  // A device is checked against the CPU, itself checked against ref: scalar loops over a large model would take minutes.
-  Queue check_queue(machine.queue.pool().threads());
-  const auto truth = make_executor(on_device ? Backend::cpu : Backend::ref, check_queue);
-  const double peak = on_device ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9;
+  const Recipe recipe = recipe_to_time(flags.recipe, flags.overrides, flags.tokens);
+  BenchMachine on(common);
+  Machine& machine = on.machine;
+  const double peak = on.peak;
   std::optional<data::ShardSet> shards;
   std::optional<data::Loader> loader;
   bench::NextBatch next;
@@ -46,45 +41,53 @@ int bench_step(const CommonFlags& common, const StepFlags& flags) {
       return MicroBatch{batch.tokens, batch.targets, batch.segment_start};
     };
   }
-  const bench::StepBench b =
-      bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *truth, machine.queue.pool(), next);
+  const bench::StepBench b = bench::bench_step(recipe, {.looped = flags.looped}, flags.seconds, *machine.executor, *on.truth,
+                                               machine.queue.pool(), next);
   const Peaks peaks{peak, peak_bytes_of(*machine.executor)};
   const auto ops = parse_json<nlohmann::ordered_json>(op_table_json(b.ops, peaks), "the table of ops");
   const std::string table = print_op_table(b.ops, b.passes.median, peaks);
   const double rate = b.tokens / b.step.median, light = b.flops / b.step.median / peak;
-  print_result(
-      common,
-      {{"recipe", flags.recipe},
-       {"tokens", b.tokens},
-       {"median_ms", b.step.median * 1e3},
-       {"spread", b.step.spread},
-       {"passes_ms", b.passes.median * 1e3},
-       {"forward_ms", b.losses.median * 1e3},
-       {"forward_tokens_per_second", b.tokens / b.losses.median},
-       {"tokens_per_second", rate},
-       {"tflops", b.flops / b.step.median * 1e-12},
-       {"speed_of_light", light},
-       {"peak_gflops", peak * 1e-9},
-       {"checked", b.checked},
-       {"ops", ops}},
-      fmt::format(
-          "{}: {:.0f} tokens in {:.2f} ms (spread {:.1f}%), {:.0f} tokens/s, {:.1f}% of speed of light ({:.0f} GFLOP/s)\n"
-          "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms; losses alone {:.2f} ms, {:.0f} tokens/s\n{}",
-          flags.recipe, b.tokens, b.step.median * 1e3, 100 * b.step.spread, rate, 100 * light, peak * 1e-9,
-          b.passes.median * 1e3, (b.step.median - b.passes.median) * 1e3, b.losses.median * 1e3, b.tokens / b.losses.median,
-          table));
-  return 0;
+  nlohmann::ordered_json result{{"recipe", flags.recipe},
+                                {"tokens", b.tokens},
+                                {"looped", flags.looped},
+                                {"data", !flags.data.empty()},
+                                {"backend", common.backend},
+                                {"device", launch_facts(common, 1)["device"]},
+                                {"median_ms", b.step.median * 1e3},
+                                {"spread", b.step.spread},
+                                {"passes_ms", b.passes.median * 1e3},
+                                {"forward_ms", b.losses.median * 1e3},
+                                {"forward_tokens_per_second", b.tokens / b.losses.median},
+                                {"tokens_per_second", rate},
+                                {"tflops", b.flops / b.step.median * 1e-12},
+                                {"speed_of_light", light},
+                                {"peak_gflops", peak * 1e-9},
+                                {"checked", b.checked},
+                                {"ops", ops}};
+  std::string text = fmt::format(
+      "{}: {:.0f} tokens in {:.2f} ms (spread {:.1f}%), {:.0f} tokens/s, {:.1f}% of speed of light ({:.0f} GFLOP/s)\n"
+      "forward and backward {:.2f} ms, clip, update and averages {:.2f} ms; losses alone {:.2f} ms, {:.0f} tokens/s\n{}",
+      flags.recipe, b.tokens, b.step.median * 1e3, 100 * b.step.spread, rate, 100 * light, peak * 1e-9, b.passes.median * 1e3,
+      (b.step.median - b.passes.median) * 1e3, b.losses.median * 1e3, b.tokens / b.losses.median, table);
+  const int status = hold_against(flags.against, result, text);
+  print_result(common, result, text);
+  return status;
 }
 
-int bench_ops(const CommonFlags& common, double seconds) {
+struct OpsFlags {
+  double seconds = 0.5;
+  AgainstFlags against;
+};
+
+int bench_ops(const CommonFlags& common, const OpsFlags& flags) {
   const Backend backend = parse_backend(common.backend);
   if (backend == Backend::ref) throw InputError("--backend ref: the reference has no products to time; use cpu or cuda");
   std::vector<bench::GemmLine> products;
   if (backend == Backend::cpu) {
     Machine machine(common);
-    products = bench::bench_gemm(machine.queue.pool(), seconds);
+    products = bench::bench_gemm(machine.queue.pool(), flags.seconds);
   } else {
-    products = bench::bench_device_gemm(backend == Backend::cuda, seconds);
+    products = bench::bench_device_gemm(backend == Backend::cuda, flags.seconds);
   }
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   std::string text = fmt::format("{:4} {:>6} {:>6} {:>6} {:>10} {:>9} {:>16} {:>6} {:>9}\n", "gemm", "M", "N", "K", "us",
@@ -104,8 +107,10 @@ int bench_ops(const CommonFlags& common, double seconds) {
     text += fmt::format("{:4} {:6} {:6} {:6} {:10.1f} {:9.1f} {:15.1f}% {:5.1f}% {:9.1e}\n", l.layout, l.m, l.n, l.k,
                         l.timing.median * 1e6, l.gflops, 100 * l.share, 100 * l.best_share, l.error);
   }
-  print_result(common, {{"gemm", lines}, {"backend", common.backend}}, text);
-  return 0;
+  nlohmann::ordered_json result{{"backend", common.backend}, {"device", launch_facts(common, 1)["device"]}, {"gemm", lines}};
+  const int status = hold_against(flags.against, result, text);
+  print_result(common, result, text);
+  return status;
 }
 
 struct LoaderFlags {
@@ -163,16 +168,19 @@ void add_bench(CLI::App& program) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   step->add_option("--seconds", flags->seconds, "time to spend")->capture_default_str()->check(number_between(0.1, 600));
   step->add_flag("--looped", flags->looped, "with depth recurrence");
-  auto seconds = std::make_shared<double>(0.5);
+  add_against(*step, flags->against);
+  auto of_ops = std::make_shared<OpsFlags>();
   CLI::App* ops = add_command(*bench, "ops", "matrix products, compared with the machine's peak",
-                              [seconds](const CommonFlags& common) { return bench_ops(common, *seconds); });
-  ops->add_option("--seconds", *seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
+                              [of_ops](const CommonFlags& common) { return bench_ops(common, *of_ops); });
+  ops->add_option("--seconds", of_ops->seconds, "time for each shape")->capture_default_str()->check(number_between(0.01, 60));
+  add_against(*ops, of_ops->against);
   add_loader(*bench);
   add_pack_bench(*bench);
   add_quantize_bench(*bench);
   add_generate_bench(*bench);
   add_adapters_bench(*bench);
   add_tilt_bench(*bench);
+  add_attention_bench(*bench);
   add_scaling_bench(*bench);
 }
 

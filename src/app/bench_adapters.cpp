@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include "app/command.h"
+#include "app/kept_peak.h"
 #include "base/json.h"
 #include "bench/adapters_bench.h"
-#include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
 
 namespace fairway::app {
@@ -23,7 +23,7 @@ int run_adapters_bench(const CommonFlags& common, const AdaptersBenchFlags& flag
   const bench::AdaptersBench b =
       bench::bench_adapters(recipe, flags.documents, flags.seconds, *machine.executor, machine.queue.pool());
   const bool in_bf16 = machine.executor->backend() == Backend::cuda;
-  const Peaks peaks{in_bf16 ? cuda::kPeakFlops : cpu::fma_peak_gflops(machine.queue.pool(), 0.1) * 1e9,
+  const Peaks peaks{in_bf16 ? cuda::peak_flops().bf16 : kept_peak_gflops(machine.queue.pool()) * 1e9,
                     peak_bytes_of(*machine.executor)};
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   std::string text = fmt::format("{} documents at once\n{:>8} {:>10} {:>8} {:>12}\n", b.documents, "window", "ms a chunk",

@@ -120,7 +120,8 @@ std::vector<GemmLine> bench_gemm(ThreadPool& pool, double seconds_each) {
 }
 
 std::vector<GemmLine> bench_device_gemm(bool bf16, double seconds_each) {
-  const double peak = (bf16 ? cuda::kPeakFlops : cuda::kPeakFloatFlops) * 1e-9;
+  const cuda::PeakFlops peaks = cuda::peak_flops();
+  const double peak = (bf16 ? peaks.bf16 : peaks.f32) * 1e-9;
   std::vector<GemmLine> lines;
   for (const Case& c : kDeviceCases) {
     std::vector<float> a(static_cast<size_t>(c.m * c.k)), b(static_cast<size_t>(c.n * c.k));
