@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr int64_t kFewDocuments = 30;
-
 // The documents of the first records read; those of every other run must be the same.
 struct TextDocuments {
   std::vector<DocumentSize> sizes;

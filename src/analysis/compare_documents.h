@@ -6,6 +6,8 @@
 
 namespace fairway {
 
+inline constexpr int64_t kFewDocuments = 30;  // intervals from fewer are rough
+
 struct DocumentComparison {
   DocumentTest test;
   int64_t documents = 0, bytes = 0, draws = 0;

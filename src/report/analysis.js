@@ -1,7 +1,8 @@
 // Figures of analysis.json: what `fairway analyze` found (ranks, heads, calibration, lens, sensitivity).
 const passName = l => l.pass ? `${l.layer}+${l.pass}` : String(l.layer);
 const looked = part => known(part.tokens) ? `${num(part.tokens)} validation tokens in rows of ${num(part.context)}` : "";
-const headColours = {induction: "var(--b)", previous: "var(--a)", positional: "var(--c)", other: "var(--muted)"};
+// A head's class is a letter; how dark its cell is tells the score.
+const headLetters = {induction: "I", previous: "P", positional: "F", other: "·"};
 const headNames = {induction: "induction", previous: "previous token", positional: "first position", other: "other"};
 
 function headMap(part, of) {
@@ -11,11 +12,11 @@ function headMap(part, of) {
   for (const h of part.heads) {
     if (h.head === 0) rows.push({name: passName(h), cells: []});
     const words = [`previous ${num(h.previous, 3)}`, `first ${num(h.first, 3)}`, `self ${num(h.self, 3)}`, `induction ${num(h.induction, 4)}`, `classical ${num(h.induction_classical, 4)}`, `entropy ${num(h.entropy, 2)} nats`];
-    rows[rows.length - 1].cells.push({text: score(h).toFixed(2).replace(/^0/, ""), share: h.class === "other" ? 0.08 : 0.35 + 0.65 * Math.min(1, h.class === "induction" ? score(h) * 5 : score(h)), colour: headColours[h.class],
+    rows[rows.length - 1].cells.push({text: `${headLetters[h.class]} ${score(h).toFixed(2).replace(/^0/, "")}`, share: h.class === "other" ? 0.02 : 0.15 + 0.85 * Math.min(1, h.class === "induction" ? score(h) * 5 : score(h)),
       title: `layer ${passName(h)}, head ${h.head}: ${headNames[h.class]}; ${words.join(", ")}`, marked: h.class_classical === "induction", data: {"data-head": `${passName(h)}.${h.head}`, "data-class": h.class, "data-previous": h.previous, "data-induction": h.induction}});
   }
-  const legend = Object.keys(headColours).map(c => [`${headNames[c]} ${part.classes.published[c]}`, headColours[c]]);
-  legend.push([`induction by the classical definition ${part.classes.classical.induction}`, "transparent", "border:2px solid var(--b)"]);
+  const legend = el("div", {class: "legend"}, ...Object.keys(headLetters).map(c => el("span", {}, el("b", {}, headLetters[c]), ` ${headNames[c]}: ${part.classes.published[c]}`)),
+    el("span", {}, swatch("transparent", "border:2px solid var(--bad)"), `induction by the classical definition: ${part.classes.classical.induction}`));
   const all = table(["head", "class", "previous", "first", "self", "induction", "classical", "entropy"], part.heads.map(h => [`${passName(h)}.${h.head}`, headNames[h.class], num(h.previous, 3), num(h.first, 3), num(h.self, 3), num(h.induction, 4), num(h.induction_classical, 4), num(h.entropy, 2)]));
   return gridChart(`Attention heads${of}`, `What each head looks at, with the score that decides its class; ${looked(part)}.`, [...Array(count).keys()].map(String), rows, "heads", {corner: "layer", legend, after: numbers(all)});
 }
@@ -31,23 +32,23 @@ function reliability(part, of, W = half()) {
     const wide = px(b.high) - px(b.low) - 2;
     svg.append(sv("rect", {x: px(b.low) + 1, y: py(0.25 * b.count / most), width: wide, height: py(0) - py(0.25 * b.count / most), fill: "var(--quiet)"}));
     if (!b.count) continue;
-    const bar = sv("rect", {x: px(b.low) + 1, y: py(b.accuracy), width: wide, height: py(0) - py(b.accuracy), fill: "var(--a)", "fill-opacity": 0.55, "data-accuracy": b.accuracy, "data-count": b.count});
+    const bar = sv("rect", {x: px(b.low) + 1, y: py(b.accuracy), width: wide, height: py(0) - py(b.accuracy), fill: "var(--run0)", "fill-opacity": 0.55, "data-accuracy": b.accuracy, "data-count": b.count});
     bar.append(sv("title", {}, `sure ${percent(b.confidence)}, right ${percent(b.accuracy)}, ${num(b.count)} tokens`));
     svg.append(bar);
   }
   svg.append(sv("line", {x1: px(0), y1: py(0), x2: px(1), y2: py(1), class: "ideal"}));
-  for (const b of part.bins) if (b.count) svg.append(sv("circle", {cx: px(b.confidence), cy: py(b.accuracy), r: 3.2, fill: "var(--a)"}));
+  for (const b of part.bins) if (b.count) svg.append(sv("circle", {cx: px(b.confidence), cy: py(b.accuracy), r: 3.2, fill: "var(--run0)"}));
   svg.append(sv("text", {x: (L + W - R) / 2, y: H - 4, "text-anchor": "middle"}, "probability of the likeliest token"));
   return frame(`Calibration${of}`, el("p", {class: "note"}, `Expected error ${percent(part.expected_error, 2)}; right ${percent(part.accuracy)} of the time, sure ${percent(part.confidence)}; entropy ${num(part.entropy, 3)} nats. ${looked(part)}.`), svg,
-    legendOf([["how often it was right", "var(--a)"], ["share of the tokens", "var(--quiet)"], ["as right as sure", "var(--muted)"]]),
+    legendOf([["how often it was right", "var(--run0)"], ["share of the tokens", "var(--quiet)"], ["as right as sure", "var(--muted)"]]),
     numbers(table(["probability", "tokens", "sure", "right"], part.bins.filter(b => b.count).map(b => [`${b.low}–${b.high}`, num(b.count), percent(b.confidence), percent(b.accuracy)]))));
 }
 
 function lensCharts(part, of) {
   if (!part || !part.layers) return [];
   const x = part.layers.map((_, i) => i);
-  return [lineChart(`Logit lens${of}: loss`, "after layer", "nats per token", [{name: "nats per token", x, y: part.layers.map(l => l.loss)}], "lens", half()),
-    lineChart(`Logit lens${of}: accuracy`, "after layer", "%", [{name: "likeliest token is right, %", x, y: part.layers.map(l => 100 * l.accuracy)}], "lens_accuracy", half())];
+  return [lineChart(`Logit lens${of}: loss`, "after layer", "nats per token", [{name: "nats per token", x, y: part.layers.map(l => l.loss)}], "lens", {W: half()}),
+    lineChart(`Logit lens${of}: accuracy`, "after layer", "%", [{name: "likeliest token is right, %", x, y: part.layers.map(l => 100 * l.accuracy)}], "lens_accuracy", {W: half()})];
 }
 
 function spectraBars(part, of) {
@@ -59,7 +60,7 @@ function spectraBars(part, of) {
 function rateCurves(part, of) {
   if (!part || !part.tensors) return [];
   const series = [["bits a weight", "bits"], ["least for the same error", "bound"]].map(([name, key]) => ({name, x: part.all.map(p => p.bits), y: part.all.map(p => p[key])}));
-  return [lineChart(`Bits and their bound${of}`, "bits a weight, one step a tensor", "bits a weight", series, "rates", half()),
+  return [lineChart(`Bits and their bound${of}`, "bits a weight, one step a tensor", "bits a weight", series, "rates", {W: half()}),
     barChart(`What steps by column can save${of}`, `Bits a weight, ½·log2 of mean over geometric mean of ℓ²; ${num(part.column_gain, 3)} over all weights.`,
       [...part.tensors].sort((a, b) => b.column_gain - a.column_gain).slice(0, 12).map(t => ({name: t.name, value: t.column_gain, label: num(t.column_gain, 3)})), "column_gain", {W: half()})];
 }
@@ -71,7 +72,7 @@ function sensitivityMaps(part, of) {
     const key = `int${bits}`, most = Math.max(...part.matrices.map(m => m.change[key].bpb), 1e-12);
     const rows = layers.map(layer => ({name: String(layer), cells: roles.map(role => {
       const m = part.matrices.find(x => x.role === role && x.layer === layer), bpb = m.change[key].bpb;
-      return {text: num(1e6 * bpb, Math.abs(bpb) < 1e-5 ? 1 : 0), share: Math.max(0.03, Math.sqrt(Math.max(0, bpb) / most)), colour: "var(--heat)", title: `${m.name}: ${bpb.toExponential(3)} bits per byte`, data: {"data-name": m.name, "data-bits": bits, "data-bpb": bpb}};
+      return {text: num(1e6 * bpb, Math.abs(bpb) < 1e-5 ? 1 : 0), share: Math.max(0.03, Math.sqrt(Math.max(0, bpb) / most)), title: `${m.name}: ${bpb.toExponential(3)} bits per byte`, data: {"data-name": m.name, "data-bits": bits, "data-bpb": bpb}};
     })}));
     return gridChart(`Sensitivity to int${bits}${of}`, `Change of the plain score in millionths of a bit per byte when one matrix is rounded; all together ${num(1e6 * part.all[key].bpb, 0)}. ${looked(part)}.`, roles, rows, `sensitivity${w}`, {W: half(), corner: "layer",
       after: numbers(table(["matrix", "bpb · 10⁶", "± "], part.matrices.map(m => [m.name, num(1e6 * m.change[key].bpb, 2), num(1e6 * m.change[key].nats_error * (m.change[key].nats ? m.change[key].bpb / m.change[key].nats : 0), 2)])))});

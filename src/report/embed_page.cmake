@@ -3,7 +3,7 @@
 file(READ ${FOLDER}/page.html text)
 file(READ ${FOLDER}/page.css style)
 set(script "")
-foreach(part charts analysis page)
+foreach(part base curves charts analysis run several page)
   file(READ ${FOLDER}/${part}.js piece)
   string(APPEND script "${piece}")
 endforeach()

@@ -1,7 +1,9 @@
 #include "report/run_data.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <vector>
 
@@ -11,6 +13,8 @@
 #include "model/shape/model_shape.h"
 #include "recipe/recipe.h"
 #include "report/machine.h"
+#include "report/records.h"
+#include "report/run_state.h"
 
 namespace fairway {
 namespace {
@@ -18,46 +22,31 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr size_t kMostPoints = 500;  // per curve: more cannot be seen and would make the page large
-
-// Whole lines that are JSON objects; the last line of a run that is being written may be cut.
-std::vector<ordered_json> read_records(const fs::path& path) {
-  std::vector<ordered_json> records;
-  if (fs::exists(path) && !fs::is_regular_file(path)) throw InputError(path.string() + ": expected a file of records");
-  if (!fs::exists(path)) return records;
-  for (const std::string& line : read_lines(path)) {
-    ordered_json record = parse_json_or_discard<ordered_json>(line, path.string());
-    if (record.is_object()) records.push_back(std::move(record));
-  }
-  return records;
+// Seven digits are more than a chart shows, and half the bytes of all of them.
+ordered_json rounded(double value) {
+  if (!std::isfinite(value)) return nullptr;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.7g", value);
+  return std::strtod(text.data(), nullptr);
 }
 
-ordered_json read_object(const fs::path& path) {
-  if (!fs::exists(path)) return nullptr;
-  ordered_json record = parse_json_or_discard<ordered_json>(read_file(path), path.string());
-  if (!record.is_object() && !record.is_array()) throw InputError(path.string() + ": is not JSON");
-  return record;
-}
-
-double number(const ordered_json& record, const char* key, double otherwise = std::nan("")) {
-  return record.is_object() && record.contains(key) && record[key].is_number() ? record[key].get<double>() : otherwise;
-}
-
-// Means over equal stretches of steps, so that a long run draws as smoothly as a short one.
+// Means over equal stretches of steps, so that a long run draws as smoothly as a short one. Where a stretch is on an axis is
+// where it ends.
 class Curve {
  public:
+  explicit Curve(size_t most_points) : most_points_(most_points) {}
   void add(const char* key, double value) { columns_[key].push_back(value); }
   ordered_json reduced() const {
     ordered_json out = ordered_json::object();
     for (const auto& [key, values] : columns_) {
-      const size_t stretch = (values.size() + kMostPoints - 1) / kMostPoints;
+      const size_t stretch = (values.size() + most_points_ - 1) / most_points_;
+      const bool axis = key == "step" || key == "tokens" || key == "seconds";
       ordered_json points = ordered_json::array();
       for (size_t at = 0; at < values.size(); at += stretch) {
         const size_t end = std::min(values.size(), at + stretch);
         double sum = 0;
         for (size_t i = at; i < end; ++i) sum += values[i];
-        const double mean = key == "step" ? values[end - 1] : sum / static_cast<double>(end - at);
-        points.push_back(std::isfinite(mean) ? ordered_json(mean) : ordered_json(nullptr));
+        points.push_back(rounded(axis ? values[end - 1] : sum / static_cast<double>(end - at)));
       }
       out[key] = std::move(points);
     }
@@ -65,44 +54,65 @@ class Curve {
   }
 
  private:
-  std::map<std::string, std::vector<double>> columns_{{"step", {}},     {"loss", {}},      {"lr", {}},
-                                                      {"momentum", {}}, {"grad_norm", {}}, {"tokens_per_second", {}}};
+  size_t most_points_;
+  std::map<std::string, std::vector<double>> columns_{
+      {"step", {}}, {"tokens", {}},   {"seconds", {}},   {"loss", {}},
+      {"lr", {}},   {"momentum", {}}, {"grad_norm", {}}, {"tokens_per_second", {}}};
 };
 
-void read_curves(const fs::path& folder, int64_t batch_tokens, ordered_json& run) {
-  Curve curve;
+// By step: of a run that goes on, either file may be a line ahead.
+struct StepTimes {
+  std::map<double, double> rates, seconds;
+  double waited = 0;
+  double at(const std::map<double, double>& times, double step) const {
+    const auto found = times.find(step);
+    return found != times.end() ? found->second : std::nan("");
+  }
+};
+
+StepTimes read_times(const fs::path& folder, double batch_tokens, ordered_json& summary) {
+  StepTimes times;
+  for (const ordered_json& record : read_records(folder / "timing.jsonl")) {
+    const double step = number_of(record, "step", -1);
+    times.rates[step] = batch_tokens * 1e3 / number_of(record, "step_ms");
+    times.seconds[step] = number_of(record, "train_seconds");
+    summary["train_seconds"] = number_of(record, "train_seconds");
+    times.waited = number_of(record, "data_wait_seconds", 0);
+  }
+  return times;
+}
+
+void read_curves(const fs::path& folder, double batch_tokens, size_t most_points, ordered_json& run) {
+  Curve curve(most_points);
   ordered_json validation = ordered_json::array();
   ordered_json& summary = run["summary"];
-  double waited = 0;
-  std::map<double, double> rates;  // by step: of a run that goes on, either file may be a line ahead
-  for (const ordered_json& record : read_records(folder / "timing.jsonl")) {
-    rates[number(record, "step", -1)] = static_cast<double>(batch_tokens) * 1e3 / number(record, "step_ms");
-    summary["train_seconds"] = number(record, "train_seconds");
-    waited = number(record, "data_wait_seconds", 0);
-  }
+  const StepTimes times = read_times(folder, batch_tokens, summary);
   for (const ordered_json& record : read_records(folder / "metrics.jsonl")) {
+    const double step = number_of(record, "step");
     if (record.contains("val_loss")) {
-      validation.push_back({{"step", number(record, "step")}, {"loss", number(record, "val_loss")}});
-      summary["val_bpb"] = number(record, "val_bpb");
+      validation.push_back({{"step", step},
+                            {"tokens", step * batch_tokens},
+                            {"seconds", rounded(times.at(times.seconds, step))},
+                            {"loss", number_of(record, "val_loss")}});
+      summary["val_bpb"] = number_of(record, "val_bpb");
       continue;
     }
-    curve.add("step", number(record, "step"));
-    curve.add("loss", number(record, "loss"));
-    curve.add("lr", number(record, "lr_scale"));
-    curve.add("momentum", number(record, "momentum"));
-    curve.add("grad_norm", number(record, "grad_norm"));
-    if (!rates.empty()) {
-      const auto rate = rates.find(number(record, "step"));
-      curve.add("tokens_per_second", rate != rates.end() ? rate->second : std::nan(""));
-    }
-    summary["steps"] = number(record, "step");
-    summary["loss"] = number(record, "loss");
+    curve.add("step", step);
+    curve.add("tokens", step * batch_tokens);
+    curve.add("seconds", times.at(times.seconds, step));
+    curve.add("loss", number_of(record, "loss"));
+    curve.add("lr", number_of(record, "lr_scale"));
+    curve.add("momentum", number_of(record, "momentum"));
+    curve.add("grad_norm", number_of(record, "grad_norm"));
+    if (!times.rates.empty()) curve.add("tokens_per_second", times.at(times.rates, step));
+    summary["steps"] = step;
+    summary["loss"] = number_of(record, "loss");
   }
   if (summary.contains("train_seconds") && summary.contains("steps")) {
     const auto seconds = summary["train_seconds"].get<double>();
-    summary["tokens_per_second"] = static_cast<double>(batch_tokens) * summary["steps"].get<double>() / seconds;
+    summary["tokens_per_second"] = batch_tokens * summary["steps"].get<double>() / seconds;
     run["phases"]["training"] = seconds;
-    run["phases"]["waiting for data"] = waited;
+    run["phases"]["waiting for data"] = times.waited;
   }
   run["curve"] = curve.reduced();
   run["validation"] = std::move(validation);
@@ -118,7 +128,7 @@ std::string mode_of(const ordered_json& score) {
 void read_scores(const fs::path& folder, ordered_json& run) {
   std::vector<ordered_json> found;
   for (const char* name : {"score_plain.json", "score_sliding.json", "score.json", "ladder.json"}) {
-    ordered_json scores = read_object(folder / name);
+    ordered_json scores = read_record_file(folder / name);
     if (scores.is_object() && scores.contains("ladder")) scores = scores["ladder"];
     if (scores.is_object()) scores = ordered_json::array({scores});
     for (const ordered_json& score : scores) {
@@ -130,14 +140,18 @@ void read_scores(const fs::path& folder, ordered_json& run) {
   std::stable_partition(found.begin(), found.end(), [](const ordered_json& score) { return mode_of(score) == "plain"; });
   for (const ordered_json& score : found) {
     run["scores"].push_back(score);
-    run["phases"]["scoring " + mode_of(score)] = number(score, "seconds", 0);
+    run["phases"]["scoring " + mode_of(score)] = number_of(score, "seconds", 0);
   }
 }
 
 void read_artifact_records(const fs::path& folder, ordered_json& run) {
-  const ordered_json pack = read_object(folder / "pack.json");
+  const ordered_json pack = read_record_file(folder / "pack.json");
   if (!pack.is_object()) return;
-  if (pack.contains("artifact_bytes")) run["summary"]["artifact_bytes"] = pack["artifact_bytes"];
+  for (const auto& [key, name] : {std::pair{"artifact_bytes", "artifact_bytes"},
+                                  {"budget", "budget_bytes"},
+                                  {"code_bytes", "code_bytes"},
+                                  {"submission_bytes", "submission_bytes"}})
+    if (pack.contains(key)) run["summary"][name] = pack[key];
   if (pack.contains("ledger") && pack["ledger"].is_array()) run["ledger"] = pack["ledger"];
   if (pack.contains("tensors") && pack["tensors"].is_array()) {
     for (const ordered_json& tensor : pack["tensors"]) {
@@ -152,16 +166,16 @@ void read_artifact_records(const fs::path& folder, ordered_json& run) {
 
 // What the whole pipeline noted in run.json: how long each phase took, and how much of the machine's peak training reached.
 void read_pipeline(const fs::path& folder, ordered_json& run) {
-  const ordered_json ledger = read_object(folder / "run.json");
+  const ordered_json ledger = read_record_file(folder / "run.json");
   if (!ledger.is_object() || !ledger.contains("phases") || !ledger["phases"].is_object()) return;
   ordered_json seconds = ordered_json::object();
   for (const auto& [name, phase] : ledger["phases"].items())
-    if (const double spent = number(phase, "seconds"); std::isfinite(spent)) seconds[name] = spent;
+    if (const double spent = number_of(phase, "seconds"); std::isfinite(spent)) seconds[name] = spent;
   if (!seconds.empty()) run["phases"] = seconds;
   const ordered_json phase = ledger["phases"].value("train", ordered_json());
   if (!phase.is_object()) return;
   const ordered_json train = phase.value("result", ordered_json::object());
-  const double light = number(train, "speed_of_light", 0), rate = number(train, "tokens_per_second", 0);
+  const double light = number_of(train, "speed_of_light", 0), rate = number_of(train, "tokens_per_second", 0);
   if (!(light > 0) || !(rate > 0)) return;
   run["summary"]["speed_of_light"] = light;
   run["light_per_token"] = light / rate;
@@ -169,9 +183,9 @@ void read_pipeline(const fs::path& folder, ordered_json& run) {
 
 // machine.json is what `fairway doctor --json` prints; its peak is the CPU's.
 void read_machine(const fs::path& folder, const Recipe& recipe, ordered_json& run) {
-  ordered_json machine = read_object(folder / "machine.json");
+  ordered_json machine = read_record_file(folder / "machine.json");
   if (!machine.is_object()) return;
-  const double peak = number(machine, "peak_gflops", 0), rate = number(run["summary"], "tokens_per_second", 0);
+  const double peak = number_of(machine, "peak_gflops", 0), rate = number_of(run["summary"], "tokens_per_second", 0);
   if (run["light_per_token"].is_null() && peak > 0 && !has_device(machine)) {
     const double flops = flops_per_token(recipe.model, recipe.data.seq_len, recipe.model.loop.count > 0);
     run["light_per_token"] = flops / (peak * 1e9);
@@ -182,13 +196,12 @@ void read_machine(const fs::path& folder, const Recipe& recipe, ordered_json& ru
 
 }  // namespace
 
-ordered_json read_run(const fs::path& folder) {
+ordered_json read_run(const fs::path& folder, size_t most_points) {
   const fs::path recipe_file = folder / "recipe.toml";
   if (!fs::exists(recipe_file)) throw InputError(folder.string() + ": not a run folder (recipe.toml is missing)");
   const std::string text = read_file(recipe_file);
   const Recipe recipe = parse_recipe(text, recipe_file.string());
-  const fs::path named = fs::absolute(folder).lexically_normal();
-  ordered_json run{{"name", (named.has_filename() ? named : named.parent_path()).filename().string()},
+  ordered_json run{{"name", folder_name(folder)},
                    {"summary", ordered_json::object()},
                    {"phases", ordered_json::object()},
                    {"scores", ordered_json::array()},
@@ -200,15 +213,23 @@ ordered_json read_run(const fs::path& folder) {
                    {"machine", nullptr},
                    {"light_per_token", nullptr},
                    {"recipe", text}};
-  read_curves(folder, recipe.train.batch_tokens, run);
+  run["summary"]["parameters"] = parameter_count(recipe.model);
+  run["summary"]["seed"] = recipe.train.seed;
+  if (schedule_clock(recipe) == ScheduleClock::time)
+    run["summary"]["budget_seconds"] = recipe.train.seconds;
+  else
+    run["summary"]["budget_steps"] = recipe.train.steps;
+  read_curves(folder, static_cast<double>(recipe.train.batch_tokens), most_points, run);
   read_scores(folder, run);
   read_artifact_records(folder, run);
-  if (const ordered_json samples = read_object(folder / "samples.json"); samples.is_array()) run["samples"] = samples;
-  if (const ordered_json analysis = read_object(folder / "analysis.json"); analysis.is_object()) run["analysis"] = analysis;
-  if (const ordered_json audit = read_object(folder / "audit.json"); audit.is_object() && audit.contains("tests"))
+  if (const ordered_json samples = read_record_file(folder / "samples.json"); samples.is_array()) run["samples"] = samples;
+  if (const ordered_json analysis = read_record_file(folder / "analysis.json"); analysis.is_object())
+    run["analysis"] = analysis;
+  if (const ordered_json audit = read_record_file(folder / "audit.json"); audit.is_object() && audit.contains("tests"))
     run["audit"] = audit;
   read_pipeline(folder, run);
   read_machine(folder, recipe, run);
+  run["state"] = run_state(folder, recipe);
   return run;
 }
 

@@ -7,7 +7,9 @@
 
 namespace fairway {
 
+inline constexpr size_t kMostPoints = 500;  // per curve: more cannot be seen and would make the page large
+
 // InputError when the folder holds no run or one of its files cannot be read as what it should be.
-nlohmann::ordered_json read_run(const std::filesystem::path& folder);
+nlohmann::ordered_json read_run(const std::filesystem::path& folder, size_t most_points = kMostPoints);
 
 }  // namespace fairway

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -82,12 +83,16 @@ bool is_own_host(const std::string& request, uint16_t port) {
 
 std::string reply_to(const std::string& request, uint16_t port, const LivePages& pages) {
   const std::string line = request.substr(0, request.find("\r\n"));
-  const std::string path = line.starts_with("GET ") ? line.substr(4, line.find(' ', 4) - 4) : "";
+  const std::string target = line.starts_with("GET ") ? line.substr(4, line.find(' ', 4) - 4) : "";
+  const size_t mark = std::min(target.find('?'), target.size());
+  const std::string path = target.substr(0, mark), query = target.substr(std::min(mark + 1, target.size()));
   if (!is_own_host(request, port)) return answer("421 Misdirected Request", "text/plain", "this is not that host\n");
   try {
     const bool page = path == "/" || path == "/index.html";
     if (!page && path != "/data.json") return answer("404 Not Found", "text/plain", "not here\n");
-    const std::string body = page ? pages.page() : pages.data();
+    const std::optional<std::string> found = page ? pages.page(query) : pages.data(query);
+    if (!found) return answer("404 Not Found", "text/plain", "no such run\n");
+    const std::string& body = *found;
     if (body.size() > kMostPage)
       throw InputError(fmt::format("the page has {} bytes; at most {} are served. `fairway report` writes it to a file\n",
                                    body.size(), kMostPage));
@@ -137,6 +142,7 @@ void serve_report(uint16_t port, const LivePages& pages, const std::function<voi
   std::vector<Client> clients;
   while (!stop()) {
     std::vector<pollfd> wishes;
+    wishes.reserve(clients.size() + 1);
     for (const Client& client : clients) wishes.push_back(client.wish());
     if (clients.size() < kMostClients) wishes.push_back({server.fd(), POLLIN, 0});  // the others wait to be accepted
     if (poll(wishes.data(), wishes.size(), kPollMilliseconds) < 0) continue;

@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace fairway {
 
+// Both get what stands behind the "?" of the address; nothing: there is no such page.
 struct LivePages {
-  std::function<std::string()> page;  // "/"
-  std::function<std::string()> data;  // "/data.json"
+  using Answer = std::function<std::optional<std::string>(const std::string& query)>;
+  Answer page;  // "/"
+  Answer data;  // "/data.json"
 };
 
 // Answers GET requests of at most 64 clients at once until `stop` says so (asked several times a second). A client that takes

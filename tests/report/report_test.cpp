@@ -1,58 +1,12 @@
-// The page holds the run's numbers, survives hostile text, and draws in a browser without an error where one is installed.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <regex>
-#include <thread>
-
+// The page's data are the run's numbers, and hostile text stays text.
 #include "base/error.h"
-#include "recipe/recipe.h"
 #include "report/page.h"
+#include "report/report_fixture.h"
 #include "report/run_data.h"
-#include "report/serve.h"
 #include "report/tensorboard.h"
 
 namespace fairway {
 namespace {
-
-namespace fs = std::filesystem;
-
-class Report : public testing::Test {
- protected:
-  Report() : folder_(fs::temp_directory_path() / ("fairway_report_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-    write("recipe.toml", to_toml(load_recipe("smoke")));
-    std::string metrics, timing;
-    for (int step = 1; step <= kSteps; ++step) {
-      metrics += R"({"step":)" + std::to_string(step) + R"(,"loss":)" + std::to_string(8.0 - 0.001 * step) +
-                 R"(,"grad_norm":0.5,"lr_scale":1,"momentum":0.9})" + "\n";
-      timing += R"({"step":)" + std::to_string(step) + R"(,"train_seconds":)" + std::to_string(0.25 * step) +
-                R"(,"step_ms":250,"data_wait_seconds":0})" + "\n";
-    }
-    write("metrics.jsonl", metrics + R"({"step":1200,"val_loss":6.75,"val_bpb":3.5})" + "\n{\"step\":12");  // cut by a kill
-    write("timing.jsonl", timing);
-  }
-  ~Report() override { fs::remove_all(folder_); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
-
-  static constexpr int kSteps = 1200;
-  fs::path folder_;
-};
-
-std::string output_of(const std::string& command) {
-  std::string out;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  char piece[4096];
-  for (size_t n = 0; (n = std::fread(piece, 1, sizeof piece, pipe)) > 0;) out.append(piece, n);
-  pclose(pipe);
-  return out;
-}
 
 TEST_F(Report, GathersCurvesWithinTheirLimit) {
   const nlohmann::ordered_json run = read_run(folder_);
@@ -93,113 +47,6 @@ TEST_F(Report, TextCannotEndThePagesScript) {
     EXPECT_LE(found, std::string(outside) == "http://" ? 1U : 0U)
         << outside << ": only the SVG namespace may look like an address";
   }
-}
-
-constexpr const char* kAnalysis = R"({"weights":"0",
-  "svd":{"roles":[{"role":"Q","matrices":1,"utilization":0.726,"utilization95":0.5,"stable_rank":59.7,"condition":null}]},
-  "heads":{"tokens":64,"context":32,"classes":{"published":{"induction":1,"previous":1,"positional":0,"other":0},
-    "classical":{"induction":0,"previous":1,"positional":0,"other":1}},
-    "heads":[{"layer":0,"pass":0,"head":0,"class":"previous","class_classical":"previous","previous":0.625,"first":0.1,
-              "self":0.1,"entropy":1,"induction":0.001,"induction_classical":0.002},
-             {"layer":0,"pass":0,"head":1,"class":"induction","class_classical":"other","previous":0.05,"first":0.1,
-              "self":0.1,"entropy":1,"induction":0.03125,"induction_classical":0.002}]},
-  "calibration":{"tokens":64,"context":32,"expected_error":0.0126,"accuracy":0.5446,"confidence":0.55,"entropy":1.847,
-    "bins":[{"low":0,"high":0.5,"count":40,"confidence":0.3,"accuracy":0.25},{"low":0.5,"high":1,"count":0,"confidence":0,"accuracy":0}]},
-  "lens":{"tokens":64,"context":32,"layers":[{"layer":0,"pass":0,"loss":5.5,"bpb":3,"accuracy":0.1},{"layer":1,"pass":0,"loss":4.25,"bpb":2,"accuracy":0.2}]},
-  "sensitivity":{"tokens":64,"context":32,"bits":[6,5],"loss":4.25,"bpb":2,"matrices":[{"name":"bank.qo[0]","role":"Q","layer":0,"weights":16,
-    "change":{"int6":{"nats":1e-5,"nats_error":1e-6,"bpb":0.0000078125},"int5":{"nats":1e-4,"nats_error":1e-6,"bpb":0.000078125}}}],
-    "layers":[],"all":{"int6":{"nats":1e-5,"bpb":7e-6},"int5":{"nats":1e-4,"bpb":7e-5}}},
-  "quant":{"column_gain":0.39,"all":[{"step":0.5,"bits":3.1,"error":0.01,"bound":2.4},{"step":1,"bits":2.2,"error":0.04,"bound":1.5}],
-    "tensors":[{"name":"bank.down[3]","rows":4,"cols":4,"column_gain":0.596,"points":[]}]}})";
-
-// The DOM of a page after its script has run; what the browser logs goes to `log`.
-std::string dom_of(const std::string& address, const fs::path& profile, const std::string& log,
-                   int virtual_milliseconds = 2000) {
-  return output_of("timeout 100 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr --user-data-dir=" +
-                   profile.string() + " --window-size=390,900 --virtual-time-budget=" + std::to_string(virtual_milliseconds) +
-                   " --dump-dom " + address + " 2>" + log);
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-bool has_browser() { return std::system("command -v chromium >/dev/null 2>&1") == 0; }
-
-TEST_F(Report, DrawsItsDataInABrowser) {
-  if (!has_browser()) GTEST_SKIP() << "chromium is not installed";
-  write("pack.json", R"({"artifact_bytes":600,"ledger":[{"name":"bank.up","bytes":400},{"name":"header","bytes":200}],
-    "tensors":[{"name":"bank.up[0]","bits":6,"loss":0.125}]})");
-  write("score.json", R"([{"mode":"plain","val_loss":6.75,"val_bpb":3.5,"tokens":10,"seconds":1,"legal":true},
-    {"mode":"slot-published","val_loss":6,"val_bpb":3.1,"tokens":10,"seconds":1,"legal":false}])");
-  write("analysis.json", kAnalysis);
-  write("machine.json", R"({"cpu":"a CPU","peak_gflops":100,"cuda":false})");
-  const std::vector<fs::path> folders{folder_};
-  write("report.html", report_page(report_data(folders, false)));
-  const std::string log = (folder_ / "browser.log").string();
-  const std::string dom = dom_of("file://" + (folder_ / "report.html").string(), folder_ / "profile", log);
-  EXPECT_TRUE(std::regex_search(dom, std::regex("data-name=\"loss\" data-last=\"6\\.80[01][0-9]*\" data-count=\"400\"")));
-  for (const char* part :
-       {"data-total=\"600\"", "data-bytes=\"400\" data-name=\"bank.up\"", "data-value=\"0.125\" data-name=\"bank.up[0]\"",
-        "<span class=\"no\">illegal</span>", "data-value=\"3.1\" data-name=\"slot-published\"",
-        "data-head=\"0.0\" data-class=\"previous\" data-previous=\"0.625\"",
-        "data-head=\"0.1\" data-class=\"induction\" data-previous=\"0.05\" data-induction=\"0.03125\"", "data-error=\"0.0126\"",
-        "data-accuracy=\"0.25\" data-count=\"40\"", "data-value=\"0.726\" data-name=\"Q\"",
-        "data-name=\"nats per token\" data-last=\"4.25\" data-count=\"2\"",
-        "data-name=\"bank.qo[0]\" data-bits=\"5\" data-bpb=\"0.000078125\"", "a CPU"})
-    EXPECT_NE(dom.find(part), std::string::npos) << part;
-  EXPECT_TRUE(std::regex_search(dom, std::regex("3\\.5</td>")));
-  EXPECT_TRUE(std::regex_search(dom, std::regex("id=\"light\"")));
-  EXPECT_EQ(text_of(log).find("CONSOLE"), std::string::npos) << text_of(log);
-}
-
-TEST_F(Report, ComparesSeveralRunsInABrowser) {
-  if (!has_browser()) GTEST_SKIP() << "chromium is not installed";
-  const fs::path other = folder_ / "other";
-  fs::create_directories(other);
-  for (const char* name : {"recipe.toml", "metrics.jsonl", "timing.jsonl"}) fs::copy_file(folder_ / name, other / name);
-  std::ofstream(other / "score.json")
-      << R"({"mode":"sliding","val_loss":5,"val_bpb":2.625,"tokens":10,"seconds":1,"legal":true})";
-  write("score.json", R"({"mode":"sliding","val_loss":6,"val_bpb":2.875,"tokens":10,"seconds":1,"legal":true})");
-  const std::vector<fs::path> folders{folder_, other};
-  write("report.html", report_page(report_data(folders, false)));
-  const std::string log = (folder_ / "browser.log").string();
-  const std::string dom = dom_of("file://" + (folder_ / "report.html").string(), folder_ / "profile", log);
-  EXPECT_NE(dom.find("Side by side"), std::string::npos);
-  EXPECT_NE(dom.find("data-value=\"2.625\" data-name=\"other\""), std::string::npos);
-  EXPECT_NE(dom.find("data-name=\"other loss\""), std::string::npos);
-  EXPECT_EQ(text_of(log).find("CONSOLE"), std::string::npos) << text_of(log);
-}
-
-// A run that goes on while the page is open: every answer has one more step, and the page follows.
-TEST_F(Report, LivePageFollowsTheRun) {
-  if (!has_browser()) GTEST_SKIP() << "chromium is not installed";
-  const std::vector<fs::path> folders{folder_};
-  std::atomic<bool> stop = false;
-  std::promise<uint16_t> ready;
-  int step = kSteps;
-  write("metrics.jsonl", "");
-  const auto data = [&] {
-    std::ofstream(folder_ / "metrics.jsonl", std::ios::app) << R"({"step":)" << ++step << R"(,"loss":)" << step << "}\n";
-    return report_data(folders, true);
-  };
-  const LivePages pages{.page = [&] { return report_page(data()); }, .data = [&] { return data().dump(); }};
-  std::thread server([&] {
-    serve_report(
-        0, pages, [&](uint16_t port) { ready.set_value(port); }, [&] { return stop.load(); });
-  });
-  const std::string address = "http://127.0.0.1:" + std::to_string(ready.get_future().get()) + "/";
-  const std::string log = (folder_ / "browser.log").string();
-  const std::string dom = dom_of(address, folder_ / "profile", log, 9000);
-  stop = true;
-  server.join();
-  std::smatch updates, last;
-  ASSERT_TRUE(std::regex_search(dom, updates, std::regex("data-updates=\"([0-9]+)\""))) << text_of(log);
-  ASSERT_TRUE(std::regex_search(dom, last, std::regex("data-name=\"loss\" data-last=\"([0-9]+)\"")));
-  EXPECT_GE(std::stoi(updates[1]), 2);
-  EXPECT_EQ(std::stoi(last[1]), kSteps + 1 + std::stoi(updates[1]));
-  EXPECT_EQ(text_of(log).find("CONSOLE"), std::string::npos) << text_of(log);
 }
 
 TEST_F(Report, TellsTheSpeedOfLightAndThePhases) {

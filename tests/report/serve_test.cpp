@@ -62,7 +62,8 @@ class Server {
 };
 
 LivePages two_words() {
-  return {.page = [] { return std::string("<html>"); }, .data = [] { return std::string("data"); }};
+  return {.page = [](const std::string&) { return std::string("<html>"); },
+          .data = [](const std::string&) { return std::string("data"); }};
 }
 
 // A client that never ends its request is left after its time, however often it sends a byte, and others do not wait for it.
@@ -93,6 +94,18 @@ TEST(Serve, ManyClientsAreAnswered) {
   for (auto& reply : replies) EXPECT_TRUE(reply.get().ends_with("<html>"));
 }
 
+// What stands behind "?" is the pages' own matter; a run that is not there is no server's failure.
+TEST(Serve, QueriesReachThePages) {
+  const Server server(
+      {.page = [](const std::string& query) { return query == "none" ? std::optional<std::string>() : "[" + query + "]"; },
+       .data = [](const std::string& query) { return "{" + query + "}"; }});
+  EXPECT_TRUE(ask(server.port(), "GET /?run=a%2Fb HTTP/1.1\r\n\r\n").ends_with("[run=a%2Fb]"));
+  EXPECT_TRUE(ask(server.port(), "GET /data.json?x HTTP/1.1\r\n\r\n").ends_with("{x}"));
+  EXPECT_TRUE(ask(server.port(), "GET /? HTTP/1.1\r\n\r\n").ends_with("[]"));
+  EXPECT_TRUE(ask(server.port(), "GET /?none HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+  EXPECT_TRUE(ask(server.port(), "GET /other?x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+}
+
 TEST(Serve, OnlyItsOwnNameIsAnswered) {
   const Server server(two_words());
   const std::string own = std::to_string(server.port());
@@ -110,7 +123,8 @@ TEST(Serve, ThePageMayLoadNothingFromElsewhere) {
 }
 
 TEST(Serve, APageThatIsTooLargeIsRefused) {
-  const Server server({.page = [] { return std::string((size_t{64} << 20) + 1, 'x'); }, .data = [] { return std::string(); }});
+  const Server server({.page = [](const std::string&) { return std::string((size_t{64} << 20) + 1, 'x'); },
+                       .data = [](const std::string&) { return std::string(); }});
   const std::string reply = ask(server.port(), "GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(reply.starts_with("HTTP/1.1 503"));
   EXPECT_NE(reply.find("67108865 bytes; at most 67108864"), std::string::npos);
@@ -118,9 +132,9 @@ TEST(Serve, APageThatIsTooLargeIsRefused) {
 
 TEST(Serve, AnswersPageDataAndNothingElse) {
   int asked = 0;
-  const LivePages pages{.page = [] { return std::string("<html>"); },
+  const LivePages pages{.page = [](const std::string&) { return std::string("<html>"); },
                         .data =
-                            [&asked] {
+                            [&asked](const std::string&) {
                               if (++asked == 2) throw InputError("in the middle of a change");
                               return std::to_string(asked);
                             }};
