@@ -1,6 +1,7 @@
 # `make demo` shows it, `make test` checks it; `make help` lists the rest. The build itself is CMake (CMakePresets.json).
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+CARDS ?= all
 launcher := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 nvcc := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -13,7 +14,7 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build install bench lint format cuda cuda-objects sanitize tsan torture sbom clean
+.PHONY: help demo test build install package bench lint format cuda cuda-objects sanitize tsan torture sbom clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +22,7 @@ help:
 	@echo "make test      install what is missing, check the format, build, run every test"
 	@echo "make build     build/bin/fairway and the tests, optimized"
 	@echo "make install   the program, its manual page and completions to PREFIX (/usr/local), below DESTDIR"
+	@echo "make package   build/package: a .deb and a relocatable .tar.gz for Debian 12, Ubuntu 22.04 and later ones"
 	@echo "make bench     timings of the training step and of the ops on this machine"
 	@echo "make lint      format check, clang-tidy over src/, layering"
 	@echo "make format    rewrite sources with clang-format"
@@ -28,7 +30,8 @@ help:
 	@echo "make tsan      the threaded tests under ThreadSanitizer"
 	@echo "make torture   every file operation of six commands goes wrong once, in six ways, and allocations (hours)"
 	@echo "make sbom      build/fairway.spdx.json: what the program is made of, with versions and licences (SPDX)"
-	@echo "make cuda      build/cuda: the program with CUDA, and the tests that need a device"
+	@echo "make cuda      build/cuda: the program with CUDA for every card from Ampere on (CARDS=90a: Hopper alone, which is"
+	@echo "               quicker), and the tests that need a device"
 	@echo "make clean     remove build/"
 
 demo:
@@ -56,6 +59,12 @@ install:
 	cmake --preset release --log-level=WARNING $(launcher)
 	cmake --build build -j $(JOBS) --target fairway
 	cmake --install build --prefix $(PREFIX)
+
+package:
+	scripts/setup build
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway fairway-portable
+	scripts/package build
 
 sanitize:
 	cmake --preset debug --log-level=WARNING $(launcher)
@@ -93,14 +102,14 @@ lint:
 format:
 	scripts/check-format --fix
 
-# Everything that is compiled otherwise for CUDA, and the tests of its ops, which skip where no device is. Part of make test on
-# machines with the toolkit.
+# Everything that is compiled otherwise for CUDA, for one architecture, and the tests of its ops, which skip where no device is.
+# Part of make test on machines with the toolkit.
 cuda-objects:
 ifeq ($(nvcc),)
 	@echo "make test: CUDA code is not compiled here, no nvcc was found (the CUDA toolkit, 13.0, brings it)"
 else
 	scripts/setup-cuda
-	cmake --preset cuda --log-level=WARNING $(launcher)
+	cmake --preset cuda --log-level=WARNING $(launcher) -DFAIRWAY_CUDA_ARCHITECTURES=90a
 	cmake --build build/cuda -j $(JOBS) --target fairway_tensor fairway_autograd fairway_comm ops_cuda_test
 	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
 endif
@@ -109,9 +118,10 @@ cuda:
 	scripts/setup build
 	scripts/setup-cuda
 	@test -n "$(nvcc)" || { echo "make cuda: no nvcc on PATH; install the CUDA toolkit (13.0)"; exit 1; }
-	cmake --preset cuda --log-level=WARNING $(launcher)
+	cmake --preset cuda --log-level=WARNING $(launcher) -DFAIRWAY_CUDA_ARCHITECTURES=$(CARDS)
 	cmake --build build/cuda -j $(JOBS) --target fairway ops_cuda_test
 	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
+	FAIRWAY_CUDA_PATH=generic ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
 
 clean:
 	rm -rf build

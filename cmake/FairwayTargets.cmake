@@ -6,9 +6,9 @@ target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # No fast-math anywhere: NaN must stay NaN, and the same source must give the same bits. -ffp-contract=off keeps the
 # reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
 # -Wno-restrict: g++ 12 sees overlaps in "text" + std::string where there are none. -Wno-subobject-linkage: a file inside a unit looks
-# like a header to it.
+# like a header to it. -fmacro-prefix-map: a program does not depend on the folder it is built in.
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
+  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
 # What makes a wrong write end the program instead of serving an attacker. tests/hardening reads it off the program; what it costs
 # is in docs/dependencies.md. Sanitizers do the same themselves, and miss what checked library functions do.
@@ -43,13 +43,17 @@ function(fairway_library name)
   endif()
 endfunction()
 
-# fairway_test(DEPS … [SERIAL] [TIMEOUT seconds] [UNITS [ALONE …]]): the .cpp files of the calling folder under tests/ become one executable, its cases known
-# to ctest. SERIAL: they start programs that use every core, so nothing else runs beside them. UNITS: compiled a few files at a time,
+# fairway_test(DEPS … [SERIAL] [LOCK name] [TIMEOUT seconds] [UNITS [ALONE …]]): the .cpp files of the calling folder under tests/ become one executable, its cases known
+# to ctest. SERIAL: they start programs that use every core, so nothing else runs beside them. LOCK: nor does one of
+# the same name beside another. UNITS: compiled a few files at a time,
 # but for those named after ALONE, which share names with others of the folder.
 function(fairway_test)
-  cmake_parse_arguments(ARG "SERIAL;UNITS" "TIMEOUT" "DEPS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL;UNITS" "TIMEOUT;LOCK" "DEPS;ALONE" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
+  endif()
+  if(ARG_LOCK)
+    set(lock RESOURCE_LOCK ${ARG_LOCK})
   endif()
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -63,5 +67,5 @@ function(fairway_test)
   target_compile_definitions(${folder}_test PRIVATE
     FAIRWAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" FAIRWAY_PROGRAM="${CMAKE_BINARY_DIR}/bin/fairway")
   target_link_libraries(${folder}_test PRIVATE ${ARG_DEPS} GTest::gmock_main)
-  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${folder} RUN_SERIAL ${ARG_SERIAL})
+  gtest_discover_tests(${folder}_test DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${folder} RUN_SERIAL ${ARG_SERIAL} ${lock})
 endfunction()

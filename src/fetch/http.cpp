@@ -11,6 +11,7 @@
 
 #ifdef FAIRWAY_CURL
 #include <curl/curl.h>
+#include <dlfcn.h>
 #endif
 
 namespace fairway::fetch {
@@ -18,6 +19,37 @@ namespace fairway::fetch {
 #ifdef FAIRWAY_CURL
 
 namespace {
+
+// The library is opened when it is first needed, so that the program starts where it is not installed. Its header has macros of
+// the functions' names, which check arguments and call by that name.
+struct Curl {
+  void* library = nullptr;
+  decltype(&curl_global_init) global_init = nullptr;
+  decltype(&curl_easy_init) easy_init = nullptr;
+  decltype(&curl_easy_cleanup) easy_cleanup = nullptr;
+  decltype(&curl_easy_perform) easy_perform = nullptr;
+  decltype(&curl_easy_strerror) easy_strerror = nullptr;
+  decltype(&(curl_easy_setopt)) easy_setopt = nullptr;
+  decltype(&(curl_easy_getinfo)) easy_getinfo = nullptr;
+  bool complete = false;
+
+  template <class Function>
+  bool find(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    return function != nullptr;
+  }
+  Curl() : library(dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL)) {
+    complete = library != nullptr && find(global_init, "curl_global_init") && find(easy_init, "curl_easy_init") &&
+               find(easy_cleanup, "curl_easy_cleanup") && find(easy_perform, "curl_easy_perform") &&
+               find(easy_strerror, "curl_easy_strerror") && find(easy_setopt, "curl_easy_setopt") &&
+               find(easy_getinfo, "curl_easy_getinfo");
+  }
+};
+
+const Curl& libcurl() {
+  static const Curl opened;  // for good: it may have threads
+  return opened;
+}
 
 // Exceptions must not pass through the library: kept here and thrown behind it.
 struct Transfer {
@@ -32,7 +64,7 @@ struct Transfer {
 
 long status_of(CURL* curl) {
   long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  libcurl().easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   return status;
 }
 
@@ -92,12 +124,24 @@ std::string problem_of(const Transfer& transfer, CURLcode code, const char* deta
   if (code == CURLE_TOO_MANY_REDIRECTS) return fmt::format("it redirected more than {} times", kMostRedirects);
   if (transfer.stalled) return fmt::format("nothing came for {:g} s after byte {}", request.stall_seconds, transfer.at);
   if (code == CURLE_PARTIAL_FILE) return fmt::format("the connection ended after byte {}", transfer.at);
-  return *detail != '\0' ? detail : curl_easy_strerror(code);
+  return *detail != '\0' ? detail : libcurl().easy_strerror(code);
 }
 
 template <class T>
+bool known(CURL* curl, CURLoption option, T value) {
+  return libcurl().easy_setopt(curl, option, value) == CURLE_OK;
+}
+template <class T>
 void set(CURL* curl, CURLoption option, T value) {
-  if (curl_easy_setopt(curl, option, value) != CURLE_OK) throw WorkError("libcurl does not know one of its options");
+  if (!known(curl, option, value)) throw WorkError("libcurl does not know one of its options");
+}
+
+// Before 7.85 (Ubuntu 22.04) a mask by an older option, which later headers call deprecated.
+void allow_web_only(CURL* curl) {
+  constexpr auto kProtocols = static_cast<CURLoption>(181), kRedirects = static_cast<CURLoption>(182);
+  for (const auto& [named, masked] :
+       {std::pair{CURLOPT_PROTOCOLS_STR, kProtocols}, std::pair{CURLOPT_REDIR_PROTOCOLS_STR, kRedirects}})
+    if (!known(curl, named, "http,https")) set(curl, masked, static_cast<long>(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 }
 
 }  // namespace
@@ -105,16 +149,17 @@ void set(CURL* curl, CURLoption option, T value) {
 bool http_in_build() { return true; }
 
 HttpAnswer http_get(const HttpRequest& request) {
-  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
+  if (!libcurl().complete)
+    throw InputError("libcurl.so.4 is not installed, and fetching needs it: apt-get install libcurl4 ca-certificates");
+  static const CURLcode ready = libcurl().global_init(CURL_GLOBAL_DEFAULT);
+  const std::unique_ptr<CURL, decltype(Curl::easy_cleanup)> curl(libcurl().easy_init(), libcurl().easy_cleanup);
   if (ready != CURLE_OK || !curl) throw WorkError("libcurl cannot be started");
   Transfer transfer{request, curl.get()};
   char detail[CURL_ERROR_SIZE] = "";
   const std::string range = fmt::format("{}-", request.from);
   set(curl.get(), CURLOPT_URL, request.address.c_str());
   if (request.from > 0) set(curl.get(), CURLOPT_RANGE, range.c_str());
-  set(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  set(curl.get(), CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  allow_web_only(curl.get());
   set(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
   set(curl.get(), CURLOPT_MAXREDIRS, static_cast<long>(kMostRedirects));
   set(curl.get(), CURLOPT_CONNECTTIMEOUT, static_cast<long>(kConnectSeconds));
@@ -129,7 +174,7 @@ HttpAnswer http_get(const HttpRequest& request) {
   set(curl.get(), CURLOPT_NOPROGRESS, 0L);
   set(curl.get(), CURLOPT_XFERINFOFUNCTION, on_progress);
   set(curl.get(), CURLOPT_XFERINFODATA, &transfer);
-  const CURLcode code = curl_easy_perform(curl.get());
+  const CURLcode code = libcurl().easy_perform(curl.get());
   if (transfer.error) std::rethrow_exception(transfer.error);
   const bool refused = code == CURLE_HTTP_RETURNED_ERROR && request.from > 0 && status_of(curl.get()) == 416;
   return {problem_of(transfer, code, detail), transfer.stopped, transfer.stalled, refused};
