@@ -155,6 +155,7 @@ int run_audit(const CommonFlags& common, const AuditFlags& flags) {
   AuditRequest request = flags.request;
   request.score = *flags.score;
   require_model(request.score.from);
+  remember_scoring(request.score);
   request.score.data = data_for(request.score.from, request.score.data);
   request.score.tokenizer = named_tokenizer(request.score.from, request.score.tokenizer);
   request.controls = !flags.no_controls;

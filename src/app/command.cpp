@@ -1,6 +1,7 @@
 #include "app/command.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "backends/backends.h"
 #include "base/error.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+bool json_printed = false;
 
 // The other commands would do the same work in every process, and write the same files.
 void require_one_process(const std::string& name) {
@@ -50,10 +52,17 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   CLI::App* command = parent.add_subcommand(name, help);
   auto flags = std::make_shared<CommonFlags>();
   flags->backend = default_backend();
-  command->add_flag("--json", flags->json, "print one JSON object on standard output, logs on standard error");
-  command->add_flag("--quiet", flags->quiet, "print only errors and, with --json, the result");
-  command->add_option("--backend", flags->backend, "cpu, cuda or ref")->capture_default_str();
+  command->add_flag("--json", flags->json, "print one JSON object on standard output, also of an error; logs on standard error")
+      ->group(kEveryCommand);
+  command->add_flag("--quiet", flags->quiet, "print no progress and no notes, only the result and errors")
+      ->group(kEveryCommand);
+  command->add_option("--color", flags->color, "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+      ->group(kEveryCommand)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command->add_option("--backend", flags->backend, "cpu, cuda or ref")->group(kEveryCommand)->capture_default_str();
   command->add_option("--threads", flags->threads, "threads to use (0: all)")
+      ->group(kEveryCommand)
       ->capture_default_str()
       ->check(CLI::Range(0, kMostThreads));
   command->callback([flags, body, name] {
@@ -93,12 +102,19 @@ void add_allow_shared(CLI::App& command, bool& allow) {
                    "train on documents that the validation text has too; such a run is never legal");
 }
 
-void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {
+void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const Pieces& text) {
   if (flags.json) {
     print_out(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  } else if (!flags.quiet) {
-    print_out(printable(text));
+    json_printed = true;
+  } else {
+    print_out(painted(text, STDOUT_FILENO));
   }
 }
+
+void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text) {
+  print_result(flags, result, Pieces{{text}});
+}
+
+bool result_printed() { return json_printed; }
 
 }  // namespace fairway::app

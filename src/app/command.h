@@ -7,15 +7,19 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "app/console.h"
 #include "stages/machine.h"
 
 namespace fairway::app {
 
 struct CommonFlags : Compute {
   bool json = false;
+  std::string color = "auto";  // read off the command line before it is parsed (console.h)
 };
 // The same flags for comparisons, which a device does in float.
 CommonFlags in_float(CommonFlags flags);
+
+inline constexpr const char* kEveryCommand = "every command";  // the parser's group of the flags above
 
 // A subcommand's body returns the exit status; it is called after the flags are parsed.
 using Body = std::function<int(const CommonFlags&)>;
@@ -33,8 +37,10 @@ void add_memory(CLI::App& command, uint64_t& bytes);
 // --allow-shared-documents of commands that train.
 void add_allow_shared(CLI::App& command, bool& allow);
 
-// One JSON object on standard output with --json, else the text (unless --quiet).
+// One JSON object on standard output with --json, else the text.
+void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const Pieces& text);
 void print_result(const CommonFlags& flags, const nlohmann::ordered_json& result, const std::string& text);
+bool result_printed();
 
 // The tree of commands, filled in by main.cpp.
 void add_commands(CLI::App& program);
@@ -61,6 +67,7 @@ void add_quantize_bench(CLI::App& bench);
 void add_generate_bench(CLI::App& bench);
 void add_adapters_bench(CLI::App& bench);
 void add_tilt_bench(CLI::App& bench);
+void add_attention_bench(CLI::App& bench);
 void add_scaling_bench(CLI::App& bench);
 void add_compare(CLI::App& program);
 void add_report(CLI::App& program);
@@ -68,5 +75,8 @@ void add_doctor(CLI::App& program);
 void add_run(CLI::App& program);
 void add_submission(CLI::App& program);
 void add_help(CLI::App& program);
+
+// The text of `fairway help` for a command of the program.
+Pieces help_pieces(const CLI::App& program, const CLI::App& command);
 
 }  // namespace fairway::app

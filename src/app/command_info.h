@@ -4,13 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "app/console.h"
+
 namespace fairway::manual {
 
 struct OptionInfo {
   std::string name;                  // "--mode", or "RUN" for an argument
   std::string help, value;           // value: "TEXT"; empty for a switch
+  std::string otherwise{};           // its default; empty: none, or told by `help`
   std::vector<std::string> choices;  // the words it takes, where they are few
-  bool required = false, argument = false;
+  bool required = false, argument = false, of_every_command = false;
+  std::string text() const;  // its help with its default
 };
 
 struct Example {
@@ -27,8 +31,8 @@ struct CommandInfo {
 std::string bash_completion(const CommandInfo& program);
 std::string zsh_completion(const CommandInfo& program);
 std::string fish_completion(const CommandInfo& program);
-std::string manual_page(const CommandInfo& program, const std::string& version);  // roff
-std::string help_text(const CommandInfo& command, const std::string& path);       // path: "fairway data tokenize"
+std::string manual_page(const CommandInfo& program, const std::string& version);             // roff
+app::Pieces help_text(const CommandInfo& command, const std::string& path, size_t columns);  // "fairway data tokenize"
 
 // The command at the end of the words, null when a word is no command.
 const CommandInfo* find_command(const CommandInfo& program, const std::vector<std::string>& words);

@@ -41,6 +41,7 @@ void add_tokenize(CLI::App& parent) {
           throw InputError("--out " + options->out.string() + ": is a file; expected a folder for the shards");
         if (!validation->empty()) options->validation = *validation;
         options->threads = flags.threads > 0 ? flags.threads : hardware_threads();
+        const GoesOn goes_on("", flags.quiet);
         ProgressLine line(flags.quiet);
         options->progress = [&](const data::TokenizeProgress& p) {
           if (line.due())

@@ -49,6 +49,7 @@ int run_fetch(const CommonFlags& common, const FetchFlags& flags) {
     throw InputError("data fetch: built without libcurl; apt-get install libcurl4-openssl-dev, then make build");
   fetch::FetchOptions options{.set = listed_set(flags), .out = flags.out, .stall_seconds = flags.stall_seconds};
   if (flags.shards >= 0) options.shards = flags.shards;
+  const GoesOn goes_on("", common.quiet);
   const StopSignals signals;
   ProgressLine line(common.quiet);
   options.progress = [&](const fetch::FetchProgress& p) {
@@ -68,10 +69,10 @@ int run_fetch(const CommonFlags& common, const FetchFlags& flags) {
                 {"seconds", r.seconds},
                 {"interrupted", r.stopped}},
                r.stopped
-                   ? "stopped; the same command goes on from there\n"
+                   ? "stopped\n"
                    : fmt::format("{} files, {} bytes in {}: {} fetched ({} bytes in {:.1f} s), all with the right SHA-256\n",
                                  r.files, r.bytes, flags.out, r.fetched_files, r.fetched_bytes, r.seconds));
-  return r.stopped ? pipeline::kInterrupted : 0;
+  return goes_on.told(r.stopped ? pipeline::kInterrupted : 0);
 }
 
 }  // namespace

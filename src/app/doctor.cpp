@@ -1,48 +1,39 @@
-// `fairway doctor`: what this machine offers and what is missing, with the command that mends it.
+// `fairway doctor`: what this machine offers, what would go wrong on it, and the command that mends that.
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "app/clock_limits.h"
 #include "app/command.h"
+#include "app/kept_peak.h"
 #include "app/machine_facts.h"
 #include "comm/launch.h"
 #include "comm/nccl_start.h"
 #include "ops/cpu/isa/kernels.h"
-#include "ops/cpu/peak.h"
 #include "ops/cuda/device.h"
 
 namespace fairway::app {
 namespace {
 
-constexpr double kGiB = 1 << 30;
-constexpr double kLittleDisk = 2 * kGiB, kLittleMemory = 2 * kGiB;  // a run of a published recipe needs more
-
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
-
-std::vector<std::string> find_problems(double memory_free, double disk_free) {
-  std::vector<std::string> problems;
-  if (std::string_view(cpu::isa_name()) == "generic")
-    problems.emplace_back("no AVX2 on this CPU: training will be several times slower than it could be");
+MachineState state_of_machine(double memory_free, double disk_free) {
   const cuda::Support& support = cuda::support();
-  if (!cuda::in_build() && std::filesystem::exists("/dev/nvidia0"))
-    problems.push_back("an NVIDIA GPU is here, but " + support.problem + ": " + support.remedy);
-  if (cuda::in_build() && support.usable.empty()) problems.push_back(support.problem + ": " + support.remedy);
-  if (!mpi_in_build()) problems.emplace_back("built without MPI: apt-get install libopenmpi-dev openmpi-bin, then make build");
-  if (memory_free >= 0 && memory_free < kLittleMemory)
-    problems.push_back(fmt::format("only {:.1f} GiB of memory free: close other programs before you train a published recipe",
-                                   memory_free / kGiB));
-  if (disk_free < kLittleDisk)
-    problems.push_back(fmt::format("only {:.1f} GiB of disk free here: checkpoints may not fit; choose --out on another disk",
-                                   disk_free / kGiB));
-  return problems;
+  const cuda::DeviceFacts facts = cuda::device_facts();
+  const bool usable = !support.usable.empty();
+  return {.vector_kernels = std::string_view(cpu::isa_name()) != "generic",
+          .mpi_in_build = mpi_in_build(),
+          .memory_free = memory_free,
+          .disk_free = disk_free,
+          .card_here = std::filesystem::exists("/dev/nvidia0"),
+          .cuda_in_build = cuda::in_build(),
+          .cuda_problem = usable ? "" : support.problem,
+          .cuda_remedy = support.remedy,
+          .driver_too_old = facts.answer == cuda::DeviceFacts::Answer::driver_insufficient && facts.driver_version > 0,
+          .runtime_version = facts.runtime_version,
+          .cudnn = !usable || library_found("libcudnn.so.9"),
+          .processor = processor_limits(),
+          .cards = usable ? card_limits() : std::vector<CardLimits>{}};
 }
 
 std::string cuda_text() {
@@ -50,7 +41,7 @@ std::string cuda_text() {
   const std::vector<cuda::DeviceInfo>& devices = cuda::devices();
   if (devices.empty()) return "no device that this program can use";
   return fmt::format("{} x {}, {:.0f} GiB, kernels {}", devices.size(), devices[0].name,
-                     static_cast<double>(devices[0].memory_bytes) / kGiB, cuda::kBuiltFor);
+                     static_cast<double>(devices[0].memory_bytes) / kGiB, name_of(path_of(devices[0])));
 }
 
 // The device that is used, else the first there is; "path" names the kernels it runs, null where it runs none.
@@ -62,7 +53,7 @@ nlohmann::ordered_json cuda_json() {
     out["device"] = shown[0].name;
     out["arch"] = shown[0].arch();
   }
-  if (!usable.empty()) out["path"] = cuda::kBuiltFor;
+  if (!usable.empty()) out["path"] = name_of(path_of(usable[0]));
   return out;
 }
 
@@ -74,6 +65,14 @@ std::string nccl_text() {
 
 }  // namespace
 
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
 double meminfo_bytes(const std::string& name) {
   std::ifstream in("/proc/meminfo");
   for (std::string line; std::getline(in, line);) {
@@ -82,7 +81,7 @@ double meminfo_bytes(const std::string& name) {
   return -1;
 }
 
-nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
+nlohmann::ordered_json machine_facts(ThreadPool& pool, bool measure_anew) {
   std::error_code error;
   const double disk_free = static_cast<double>(std::filesystem::space(".", error).available);
   const std::vector<cuda::DeviceInfo>& devices = cuda::devices();
@@ -91,7 +90,7 @@ nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
           {"cpu", cpu_model()},
           {"isa", cpu::isa_name()},
           {"threads", pool.threads()},
-          {"peak_gflops", cpu::fma_peak_gflops(pool, peak_seconds)},
+          {"peak_gflops", kept_peak_gflops(pool, measure_anew)},
           {"memory_bytes", static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE))},
           {"memory_free_bytes", memory_free},
           {"disk_free_bytes", disk_free},
@@ -100,7 +99,7 @@ nlohmann::ordered_json machine_facts(ThreadPool& pool, double peak_seconds) {
           {"device", devices.empty() ? "" : devices[0].name},
           {"nccl", !nccl_version().empty()},
           {"mpi", mpi_in_build()},
-          {"problems", find_problems(memory_free, error ? kLittleDisk : disk_free)}};
+          {"problems", problems_of(state_of_machine(memory_free, error ? -1 : disk_free))}};
 }
 
 nlohmann::ordered_json launch_facts(const Compute& compute, int ranks) {
@@ -113,6 +112,7 @@ nlohmann::ordered_json launch_facts(const Compute& compute, int ranks) {
   const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
   const cuda::DeviceFacts facts = cuda::device_facts();
   out["device"] = cuda::devices().empty() ? "" : cuda::devices()[0].name;
+  if (!cuda::devices().empty()) out["path"] = name_of(path_of(cuda::devices()[0]));
   out["driver"] = version(facts.driver_version);
   out["runtime"] = version(facts.runtime_version);
   return out;
@@ -122,24 +122,29 @@ namespace {
 
 int run_doctor(const CommonFlags& flags) {
   Machine machine(flags);
-  const nlohmann::ordered_json facts = machine_facts(machine.queue.pool(), 0.1);
+  const nlohmann::ordered_json facts = machine_facts(machine.queue.pool(), true);
   const auto number = [&](const char* name) { return facts.at(name).get<double>(); };
-  std::string text = fmt::format(
+  Pieces text{{fmt::format(
       "program  fairway {}\ncpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB, {:.1f} "
       "free\n"
       "disk     {:.1f} GiB free here\ncuda     {}\nnccl     {}\nmpi      {}\n",
       FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), number("peak_gflops"),
       number("memory_bytes") / kGiB, number("memory_free_bytes") / kGiB, number("disk_free_bytes") / kGiB, cuda_text(),
-      nccl_text(), mpi_in_build() ? mpi_version() : "not in this build");
+      nccl_text(), mpi_in_build() ? mpi_version() : "not in this build")}};
   const auto problems = facts.at("problems").get<std::vector<std::string>>();
-  for (const std::string& problem : problems) text += "problem  " + problem + "\n";
-  if (problems.empty()) text += "no problems found\n";
+  for (const std::string& problem : problems) {
+    text.push_back({"problem", Tone::warning});
+    text.push_back({"  " + problem + "\n"});
+  }
+  if (problems.empty()) text.push_back({"no problems found\n", Tone::good});
   print_result(flags, facts, text);
   return 0;
 }
 
 }  // namespace
 
-void add_doctor(CLI::App& program) { add_command(program, "doctor", "what this machine offers", run_doctor); }
+void add_doctor(CLI::App& program) {
+  add_command(program, "doctor", "what this machine offers, what would go wrong, and how to mend it", run_doctor);
+}
 
 }  // namespace fairway::app

@@ -1,11 +1,9 @@
 // `fairway generate`: text from an artifact or a run's weights, as it is made; a prompt loop on a terminal; two models side by
 // side from one prompt and seed.
 #include <fmt/core.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "app/named_inputs.h"
-#include "app/stages.h"
 #include "app/text_input.h"
 #include "app/writer.h"
 #include "base/identity.h"
@@ -22,12 +20,6 @@ struct GenerateFlags : WriterFlags {
   bool prompted = false;  // --prompt was given
 };
 
-size_t terminal_width() {
-  winsize size{};
-  constexpr size_t kUsual = 100;
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
-}
-
 ordered_json written_json(const TextModel& model, const Written& written) {
   return {{"text", written.text},
           {"tokens", written.tokens.size()},
@@ -37,7 +29,7 @@ ordered_json written_json(const TextModel& model, const Written& written) {
 }
 
 int write_once(const CommonFlags& common, const GenerateFlags& flags, const TextModel& model) {
-  const bool stream = !common.json && !common.quiet;
+  const bool stream = !common.json;
   if (stream) print_out(flags.prompt);
   const Written written = write_text(model, flags, [&](const std::string& piece) {
     if (stream) print_out(piece);
@@ -61,7 +53,8 @@ int write_two(const CommonFlags& common, const GenerateFlags& flags, const TextM
   result["overlap"] = alike.unigrams;
   print_result(common, result,
                fmt::format("{}\n{}same token at {:.1f} % of positions, {:.1f} % of tokens in both\n", flags.prompt,
-                           side_by_side(flags.model.from + "\n\n" + a.text, flags.other + "\n\n" + b.text, terminal_width()),
+                           side_by_side(flags.model.from + "\n\n" + a.text, flags.other + "\n\n" + b.text,
+                                        terminal_columns(STDOUT_FILENO, 100)),
                            100 * alike.positions, 100 * alike.unigrams));
   return 0;
 }
@@ -79,22 +72,6 @@ int run_generate(const CommonFlags& common, GenerateFlags flags) {
 }
 
 }  // namespace
-
-pipeline::Outcome do_samples(const pipeline::SamplesRequest& request, const Compute& compute) {
-  Machine machine(compute);
-  const TextModel model({.from = request.model, .tokenizer = request.tokenizer}, machine);
-  WriterFlags flags;
-  flags.sample.tokens = request.tokens;
-  flags.sample.temperature = request.temperature;
-  flags.sample.seed = static_cast<uint64_t>(request.seed);
-  pipeline::Outcome outcome{.result = ordered_json::array()};
-  for (const std::string& prompt : request.prompts) {
-    flags.prompt = prompt;
-    const Written written = write_text(model, flags, [](const std::string&) { return true; });
-    outcome.result.push_back({{"prompt", prompt}, {"text", written.text}});
-  }
-  return outcome;
-}
 
 void add_generate(CLI::App& program) {
   auto flags = std::make_shared<GenerateFlags>();

@@ -1,5 +1,8 @@
 // `fairway help`, `fairway completion` and `fairway man`, all made from the tree of commands.
 #include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "app/command.h"
 #include "app/command_info.h"
@@ -22,6 +25,8 @@ std::vector<std::string> words_of(const std::string& option) {
     for (const BuiltinRecipe& recipe : builtin_recipes()) words.emplace_back(recipe.name);
   } else if (option == "--backend") {
     words = {"cpu", "cuda", "ref"};
+  } else if (option == "--color") {
+    words = {"auto", "always", "never"};
   } else if (option == "--calibration") {
     words = {"self", "train", "online"};
   } else if (option == "--codec") {
@@ -53,9 +58,11 @@ CommandInfo info_of(const CLI::App& app, const std::string& path) {
       info.options.push_back({.name = name,
                               .help = option->get_description(),
                               .value = value_name(*option),
+                              .otherwise = option->get_default_str(),
                               .choices = words_of(name),
                               .required = option->get_required(),
-                              .argument = arguments});
+                              .argument = arguments,
+                              .of_every_command = option->get_group() == kEveryCommand});
     }
   }
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); }))
@@ -68,6 +75,9 @@ CommandInfo whole_tree(const CLI::App& program) {
   info.name = "fairway";
   return info;
 }
+
+// Lines longer than a hundred characters are hard to read, and eighty is what a terminal usually has.
+size_t help_columns() { return std::min<size_t>(terminal_columns(STDOUT_FILENO, 80), 100); }
 
 int show_help(const CommonFlags& common, const CLI::App& program, const std::vector<std::string>& words) {
   const CommandInfo tree = whole_tree(program);
@@ -84,7 +94,7 @@ int show_help(const CommonFlags& common, const CLI::App& program, const std::vec
   nlohmann::ordered_json commands = nlohmann::ordered_json::array();
   for (const CommandInfo& sub : command->commands) commands.push_back(sub.name);
   print_result(common, {{"command", path}, {"help", command->help}, {"commands", commands}, {"examples", examples}},
-               help_text(*command, path));
+               help_text(*command, path, help_columns()));
   return 0;
 }
 
@@ -98,6 +108,14 @@ int show_completion(const CommonFlags& common, const CLI::App& program, const st
 }
 
 }  // namespace
+
+Pieces help_pieces(const CLI::App& program, const CLI::App& command) {
+  std::string path = command.get_name();
+  for (const CLI::App* above = command.get_parent(); above != nullptr; above = above->get_parent())
+    path = above->get_name() + " " + path;
+  const std::string words = &command == &program ? "" : path.substr(path.find(' ') + 1);
+  return help_text(info_of(command, words), path, help_columns());
+}
 
 void add_help(CLI::App& program) {
   const CLI::App* tree = &program;

@@ -1,6 +1,7 @@
 // fairway: one program, one file per subcommand. Exit status: 0 done, 1 failed or a check did not hold, 2 bad input, 130
 // interrupted.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,9 +9,11 @@
 
 #include "app/analyze.h"
 #include "app/command.h"
+#include "app/console.h"
 #include "app/isolated.h"
 #include "base/error.h"
 #include "base/nearest_word.h"
+#include "base/output.h"
 #include "stages/guarded_main.h"
 
 namespace {
@@ -36,16 +39,17 @@ std::string parts_text(const CLI::App& command) {
   return text + fmt::format("\n(see fairway help {})", command.get_name());
 }
 
+const CLI::App& chosen_command(const CLI::App& program) {
+  const auto chosen = program.get_subcommands();
+  return chosen.empty() ? program : chosen_command(*chosen.front());
+}
+
 // What CLI11 says, or the word it could not place: a mistyped name must not read as "a subcommand is required".
 std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = program.remaining(true);
+  std::vector<std::string> unknown = program.remaining(true);
+  std::erase(unknown, "--json");  // says how the error is told, and `data` alone does not take it
   std::vector<std::string> known;
-  const CLI::App* command = &program;
-  for (;;) {
-    const auto chosen = command->get_subcommands();
-    if (chosen.empty()) break;
-    command = chosen.front();
-  }
+  const CLI::App* command = &chosen_command(program);
   if (unknown.empty() && command != &program && !parts_of(*command).empty()) return parts_text(*command);
   if (unknown.empty()) return error.what() + std::string(" (see fairway --help)");
   for (const CLI::App* sub : parts_of(*command)) known.push_back(sub->get_name());
@@ -85,12 +89,28 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {  // a command's own exit status
     return error.get_exit_code();
-  } catch (const CLI::Success& success) {  // --help, --version
+  } catch (const CLI::CallForHelp&) {
+    fairway::print_out(painted(help_pieces(program, chosen_command(program)), STDOUT_FILENO));
+  } catch (const CLI::Success& success) {  // --version
     return program.exit(success);
   } catch (const CLI::ParseError& error) {
     throw fairway::InputError(usage_error(program, error));
   }
   return 0;
+}
+
+// With --json a failure is the object on standard output, unless the result is there already; for people it is a line.
+void tell(const std::string& sentence, int status) {
+  using namespace fairway;
+  const size_t name = sentence.find(' ');
+  if (app::has_word("--json") && !app::result_printed()) {
+    try {
+      const nlohmann::ordered_json failure{{"error", sentence.substr(name + 1)}, {"status", status}};
+      print_out(failure.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    } catch (const WorkError&) {  // standard output is what failed
+    }
+  }
+  print_err(app::painted({{sentence.substr(0, name), app::Tone::bad}, {sentence.substr(name) + "\n"}}, STDERR_FILENO));
 }
 
 }  // namespace
@@ -104,5 +124,7 @@ void fairway::app::add_commands(CLI::App& program) {
 }
 
 int main(int argc, char** argv) {
-  return fairway::guarded_main("fairway", [&] { return run(argc, argv); });
+  fairway::app::remember_command_line(argc, argv);
+  return fairway::guarded_main(
+      "fairway", [&] { return run(argc, argv); }, tell);
 }

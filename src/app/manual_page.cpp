@@ -25,7 +25,7 @@ std::string roff(const std::string& text) {
 void add_options(const CommandInfo& command, std::string& page) {
   for (const OptionInfo& option : command.options) {
     const std::string value = option.value.empty() || option.argument ? "" : fmt::format(" \\fI{}\\fR", roff(option.value));
-    page += fmt::format(".TP\n\\fB{}\\fR{}\n{}{}\n", roff(option.name), value, roff(option.help),
+    page += fmt::format(".TP\n\\fB{}\\fR{}\n{}{}\n", roff(option.name), value, roff(option.text()),
                         option.required ? " (required)" : "");
   }
 }

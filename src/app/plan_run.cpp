@@ -112,7 +112,7 @@ TrainingPlan plan_micro_batch(const TrainRequest& request, const Compute& comput
 
 void require_time_for_a_step(const Recipe& recipe, const Compute& compute, const Communicator& comm) {
   if (schedule_clock(recipe) != ScheduleClock::time || compute.backend == "ref") return;
-  double peak = cuda::kPeakFlops;  // FLOP/s
+  double peak = cuda::peak_flops().bf16;  // FLOP/s
   if (compute.backend == "cpu") {
     ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
     peak = 1e9 * cpu::fma_peak_gflops(pool, 0.01);

@@ -76,11 +76,13 @@ int run_one(const CommonFlags& common, pipeline::ChainRequest chain, Communicato
       return answer > 0;
     };
   const pipeline::ChainResult result = run_chain(chain, stages_on(common, comm), say);
-  if (comm.root()) print_result(common, result.summary, pipeline::summary_text(result.summary));
+  const bool ended = result.status != pipeline::kInterrupted;
+  if (comm.root()) print_result(common, result.summary, ended ? pipeline::summary_text(result.summary) : "");
   return result.status;
 }
 
 int run_pipeline(CommonFlags common, const RunFlags& flags) {
+  const GoesOn goes_on("--resume", common.quiet);
   require_recipe(flags.chain.recipe);
   require_data(flags.chain.data);
   pipeline::ChainRequest chain = chain_of(flags);
@@ -107,15 +109,15 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
     require_budget(recipe, chain.packing, data::open_tokenizer(chain.data, chain.tokenizer_file), common);
   ProgressLine line(common.quiet);
   const pipeline::Say say = [&](const std::string& text) { line.say(text); };
-  if (flags.seeds.empty() && flags.sweep.empty()) return run_one(common, chain, comm, say);
+  if (flags.seeds.empty() && flags.sweep.empty()) return goes_on.told(run_one(common, chain, comm, say));
   if (!flags.seeds.empty()) {
     const auto result = run_seeds({chain, pipeline::parse_seeds(flags.seeds), flags.against}, stages_on(common, comm), say);
     print_result(common, result.result, result.text);
-    return result.status;
+    return goes_on.told(result.status);
   }
   const auto result = run_sweep({chain, flags.sweep, flags.factor}, stages_on(common, comm), say);
   print_result(common, result.result, result.text);
-  return result.status;
+  return goes_on.told(result.status);
 }
 
 }  // namespace

@@ -135,6 +135,20 @@ std::string named_tokenizer(const std::string& run_or_file, const std::string& g
   return origin && fs::is_regular_file(origin->tokenizer) ? origin->tokenizer : "";
 }
 
+void remember_scoring(ScoreRequest& request) {
+  const fs::path stored = run_folder_of(request.from) / "recipe.toml";
+  if (!fs::is_regular_file(request.from) || !is_artifact(request.from) || !fs::is_regular_file(stored)) return;
+  const std::string bytes = read_file(request.from, kMostArtifactFileBytes);
+  const Recipe recipe = load_recipe(stored.string());
+  if (ArtifactReader(bytes, request.from).model().model != recipe.model) return;
+  ScoreRequest usual = score_request(recipe, request.from, request.data);
+  if (!request.mode) request.mode = usual.mode;
+  if (request.context == 0) request.context = usual.context;
+  if (request.stride == 0 && usual.stride <= request.context) request.stride = usual.stride;
+  usual.overrides.insert(usual.overrides.end(), request.overrides.begin(), request.overrides.end());
+  request.overrides = std::move(usual.overrides);
+}
+
 fs::path tokenizer_for(const std::string& run_or_file, const std::string& given) {
   if (!given.empty()) {
     if (!fs::exists(given))

@@ -28,6 +28,10 @@ std::string named_tokenizer(const std::string& run_or_file, const std::string& g
 // looked.
 std::filesystem::path tokenizer_for(const std::string& run_or_file, const std::string& given);
 
+// An artifact does not hold how its recipe scores. One that lies in its run's folder is scored as the recipe there says, as far
+// as `request` leaves it open. Others stay as they are: folders, artifacts of another model.
+void remember_scoring(ScoreRequest& request);
+
 // Weights that a run is to begin with: those a finished run ended with, an artifact's or weight file's, or of an unfinished run
 // its newest checkpoint's. A run that goes on before its first checkpoint begins once more with those it began with. Nothing
 // for a run that begins with its seed's. InputError when they are of another model or tokenizer, or not those of the run.

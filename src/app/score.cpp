@@ -118,6 +118,7 @@ int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& c
 int run_score(CommonFlags common, const ScoreFlags& flags) {
   Communicator& comm = meet_ranks(common);  // first: what one rank alone is refused must end all
   require_model(flags.request->from);
+  remember_scoring(*flags.request);
   if (flags.text.text.empty()) {
     flags.request->data = data_for(flags.request->from, flags.request->data);
     flags.request->tokenizer = named_tokenizer(flags.request->from, flags.request->tokenizer);

@@ -1,6 +1,7 @@
 // `fairway train`.
 #include <fmt/core.h>
 
+#include "app/kept_peak.h"
 #include "app/machine_facts.h"
 #include "app/named_inputs.h"
 #include "app/plan_run.h"
@@ -55,14 +56,15 @@ nlohmann::ordered_json to_json(const TrainSummary& s) {
 
 std::string to_text(const TrainSummary& s, const std::string& out) {
   std::string text =
-      fmt::format("{} steps in {:.1f} s ({:.1f} ms each, {:.0f} tokens/s, {:.0f}% of speed of light), last loss {:.4f}\n",
-                  s.steps, s.train_seconds, s.step_ms, s.tokens_per_second, 100 * s.speed_of_light, s.loss);
+      fmt::format("{} steps in {:.1f} s, {:.1f} ms each, last loss {:.4f}\n{:.0f} tokens/s, {:.0f}% of the speed of light\n",
+                  s.steps, s.train_seconds, s.step_ms, s.loss, s.tokens_per_second, 100 * s.speed_of_light);
   if (s.validation)
     text += fmt::format("validation: {:.4f} nats per token, {:.4f} bits per byte\n", s.validation->loss, s.validation->bpb);
   return text + fmt::format("results in {}\n", out);
 }
 
 int run_train(CommonFlags common, const TrainFlags& flags) {
+  const GoesOn goes_on("--resume", common.quiet);
   Communicator& comm = meet_ranks(common, flags.comm);
   require_recipe(flags.recipe);
   require_data(flags.data);
@@ -78,7 +80,7 @@ int run_train(CommonFlags common, const TrainFlags& flags) {
                              .memory = flags.memory};
   const pipeline::Outcome outcome = do_train(request, common, comm);
   if (comm.root()) print_result(common, outcome.result, outcome.text);
-  return outcome.status;
+  return goes_on.told(outcome.status);
 }
 
 }  // namespace
@@ -91,11 +93,15 @@ pipeline::Outcome do_train(const TrainRequest& asked, const Compute& compute, Co
   request.note = plan.note;
   const std::optional<ForkedWeights> fork = fork_of(request);
   request.origin = origin_text(origin_of(request, fork ? std::optional(fork->fork) : std::nullopt));
+  if (compute.backend == "cpu") {
+    ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
+    request.peak_gflops = kept_peak_gflops(pool);
+  }
   const TrainSummary summary = train_stage(request, compute, comm, fork ? fork->params.get() : nullptr);
   const int status = summary.interrupted ? pipeline::kInterrupted : 0;
   if (!comm.root()) return {status, {}, {}};
   ThreadPool pool(compute.threads == 0 ? hardware_threads() : compute.threads);
-  nlohmann::ordered_json machine = machine_facts(pool, 0.01);
+  nlohmann::ordered_json machine = machine_facts(pool);
   machine["launch"] = launch_facts(compute, comm.size());
   write_file_atomic(request.out / "machine.json", machine.dump(2) + "\n");
   return {status, to_json(summary), to_text(summary, request.out.string())};

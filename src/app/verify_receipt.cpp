@@ -152,8 +152,8 @@ class Verification {
                                    elsewhere.empty() ? "" : " on " + elsewhere, now, told));
   }
 
-  // "another CPU (avx2 here, avx512 there)"; empty where backend, instructions and device are the receipt's. Sums of products
-  // go in another order there, so the last digits differ.
+  // "another CPU (avx2 here, avx512 there)"; empty where backend, instructions, device and its kernels are the receipt's. Sums
+  // of products go in another order there, so the last digits differ.
   std::string other_machine(const ordered_json& here) const {
     const ordered_json& there = receipt_.at("machine");
     const bool backend = here.value("backend", "") != there.value("backend", "");
@@ -166,7 +166,8 @@ class Verification {
                                                   : "device",
                            is, was);
     }
-    return "";
+    const std::string is = here.value("path", ""), was = there.value("path", "");  // older receipts do not tell
+    return is == was || was.empty() ? "" : fmt::format("other kernels ({} here, {} there)", is, was);
   }
 
   const ordered_json& receipt_;

@@ -27,7 +27,7 @@ size_t terminal_columns() {
 ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), begun_(seconds_now()) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_ && terminal_) print_err("\n");
+  if (drawn_ && terminal_) print_err("\r\x1b[K");  // the work is done or failed: what follows tells
 }
 
 bool ProgressLine::due() const {
@@ -39,7 +39,9 @@ bool ProgressLine::due() const {
 void ProgressLine::show(const std::string& line) {
   if (quiet_) return;
   if (terminal_) {
-    print_err(fmt::format("\r{}\x1b[K", fitted(printable(line), terminal_columns() - 1)));  // a full line would scroll
+    // A full line would scroll, and so would the ^C that a terminal writes behind it.
+    const size_t columns = terminal_columns();
+    print_err(fmt::format("\r{}\x1b[K", fitted(printable(line), columns - std::min<size_t>(columns, 3))));
   } else {
     print_err(printable(line) + "\n");
   }

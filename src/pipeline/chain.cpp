@@ -35,6 +35,19 @@ std::string time_left(const std::vector<Phase>& phases, size_t from) {
   return fmt::format("  ({} {} left)", all ? "about" : "more than", duration_text(left));
 }
 
+// For those who watch the run: what it will do, and the seconds that are known beforehand.
+ordered_json plan_json(const std::vector<Phase>& phases, const ChainRequest& request) {
+  ordered_json names = ordered_json::array();
+  for (const Phase& phase : phases) {
+    names.push_back({{"name", phase.name}});
+    if (phase.expected_seconds >= 0) names.back()["seconds"] = phase.expected_seconds;
+  }
+  ordered_json out{{"phases", names}};
+  if (request.packing.budget > 0) out["budget_bytes"] = request.packing.budget;
+  if (request.packing.as_published) out["as_published"] = true;
+  return out;
+}
+
 Outcome do_phase(const Phase& phase, const fs::path& folder) {
   Outcome outcome = phase.run();
   if (outcome.status != kInterrupted && !phase.save_as.empty())
@@ -62,6 +75,7 @@ ChainResult run_chain(const ChainRequest& request, const Stages& stages, const S
   require_free(request);
   ledger.content()["recipe"] = recipe_hash(recipe);
   ledger.content()["data"] = fs::absolute(request.data).lexically_normal().string();
+  ledger.content()["plan"] = plan_json(phases, request);
   ordered_json& done = ledger.content()["phases"];  // the last key: another one would move it
   if (!done.is_object() || !holds_run(request.out)) done = ordered_json::object();
   ledger.save();

@@ -121,15 +121,18 @@ Phase samples_phase(const ChainRequest& request, const Stages& stages) {
                                .tokenizer = request.tokenizer_file.empty()
                                                 ? (fs::path(request.data) / "tokenizer.model").string()
                                                 : request.tokenizer_file,
-                               .prompts = request.prompts};
+                               .prompts = request.prompts,
+                               .weights = request.out,
+                               .data = request.data};
   return {.name = "samples",
           .run = [&stages, samples] { return stages.samples(samples); },
           .request = {{"prompts", samples.prompts},
+                      {"beginnings", samples.beginnings},
                       {"tokens", samples.tokens},
                       {"temperature", samples.temperature},
                       {"seed", samples.seed}},
-          .identity = request.tokenizer,
-          .inputs = {"model.fwy"},
+          .identity = request.tokenizer + request.held_out,
+          .inputs = {"model.fwy", "averaged.safetensors"},
           .outputs = {"samples.json"},
           .save_as = "samples.json",
           .keep_result = false};

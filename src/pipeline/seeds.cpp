@@ -133,6 +133,7 @@ SeedsResult run_seeds(const SeedsRequest& request, const Stages& stages, const S
   }
   ledger.content()["statistics"] = {{"mean", result.value("mean", ordered_json())}, {"sd", result.value("sd", ordered_json())}};
   ledger.save();
+  stages.report(request.chain.out);
   return {status, result, text};
 }
 

@@ -25,6 +25,9 @@ struct AuditRequest {
 struct SamplesRequest {
   std::string model, tokenizer;
   std::vector<std::string> prompts;
+  std::string weights;     // the run whose weights write beside the artifact; empty: none do
+  std::string data;        // shards whose validation text gives further prompts with the truth behind them; empty: none
+  int64_t beginnings = 3;  // so many of them
   int64_t tokens = 80;
   double temperature = 0.7;
   int64_t seed = 7;
@@ -36,7 +39,7 @@ struct Stages {
   // The receipt and its records go to the folder `keep`, where one is named.
   std::function<Outcome(const ScoreRequest&, const std::string& keep)> score;
   std::function<Outcome(const AuditRequest&)> audit;
-  std::function<Outcome(const SamplesRequest&)> samples;  // a list of prompts and their texts
+  std::function<Outcome(const SamplesRequest&)> samples;  // [{"prompt", "text", "float", "truth"}]
   std::function<Outcome(const std::string& folder)> report;
 };
 

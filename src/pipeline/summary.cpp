@@ -73,8 +73,8 @@ ordered_json chain_summary(const ordered_json& ledger, const Recipe& recipe) {
 std::string summary_text(const ordered_json& s) {
   std::string text = fmt::format("training   {:.0f} steps in {}, {:.1f} ms each", number(s, "steps"),
                                  duration_text(number(s, "train_seconds")), number(s, "step_ms"));
-  if (s.contains("val_bpb")) text += fmt::format(", {:.4f} bits per byte before quantizing", number(s, "val_bpb"));
   text += "\n";
+  if (s.contains("val_bpb")) text += fmt::format("weights    {:.4f} bits per byte before quantizing\n", number(s, "val_bpb"));
   if (s.contains("artifact_bytes"))
     text += fmt::format("artifact   {:.0f} bytes, {:.0f} with the code\n", number(s, "artifact_bytes"),
                         number(s, "submission_bytes"));

@@ -179,6 +179,7 @@ SweepResult Sweep::run() {
   if (run.status == kInterrupted) return {kInterrupted, {{"path", request_.chain.out}, {"interrupted", true}}, ""};
   ledger_.content()["best"] = {{"trial", best + 1}, {"set", trials_[best]}, {"path", whole.out}, {"run", run.summary}};
   ledger_.save();
+  stages_.report(request_.chain.out);
   ordered_json result{
       {"path", request_.chain.out}, {"trials", trials_}, {"results", results()}, {"best", ledger_.content()["best"]}};
   const std::string text =

@@ -12,18 +12,21 @@ namespace fairway {
 namespace {
 
 // Before the processes have met, all fail alike and rank 0 speaks.
-int fail(const std::string& words, int status) {
+int fail_with(const TellFailure& tell, const std::string& words, int status) {
   const std::string sentence = printable(words);
   if (Communicator* comm = world_if_made()) comm->end_all(sentence, status);
   const Launch launch = find_launch();
-  if (launch.kind != Launch::Kind::mpi || launch.rank == 0) print_err(sentence + "\n");
+  if (launch.kind != Launch::Kind::mpi || launch.rank == 0) tell(sentence, status);
   return status;
 }
 
 }  // namespace
 
-int guarded_main(const std::string& program, const std::function<int()>& work) {
+void tell_failure(const std::string& sentence, int) { print_err(sentence + "\n"); }
+
+int guarded_main(const std::string& program, const std::function<int()>& work, const TellFailure& tell) {
   guard_standard_streams();
+  const auto fail = [&](const std::string& words, int status) { return fail_with(tell, words, status); };
   try {
     const int status = work();
     require_output_written();

@@ -19,6 +19,7 @@ struct TrainRequest {
   std::string from;                   // a run or file whose weights it begins with; empty: the seed's
   uint64_t memory = 0;                // most bytes that training may take; 0: what is free
   std::string note;                   // of its planning, for the log; empty: none
+  double peak_gflops = 0;             // of the processor, as measured before; 0: measured while it trains
   std::string origin;                 // text of origin.json in the run's folder; empty: none
 };
 

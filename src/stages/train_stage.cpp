@@ -25,7 +25,7 @@ std::unique_ptr<RunFolder> open_folder(const TrainRequest& request, Communicator
 
 std::function<double()> peak_of(Machine& machine) {  // a device's speed of light is not the CPU's
   if (machine.executor->backend() == Backend::cpu) return [&] { return cpu::fma_peak_gflops(machine.queue.pool(), 0.01); };
-  if (machine.executor->backend() == Backend::cuda) return [] { return cuda::kPeakFlops * 1e-9; };
+  if (machine.executor->backend() == Backend::cuda) return [] { return cuda::peak_flops().bf16 * 1e-9; };
   return {};
 }
 
@@ -65,6 +65,7 @@ TrainSummary train_stage(const TrainRequest& request, const Compute& compute, Co
                        .profile = request.profile,
                        .note = request.note};
   options.measure_peak = peak_of(machine);
+  if (request.peak_gflops > 0) options.measure_peak = [&] { return request.peak_gflops; };
   options.memory_bytes = [&] { return memory_of(machine); };
   if (held_out)
     options.validate = make_validator(recipe, *held_out, {machine.executor.get(), &machine.queue.pool()}, comm, compute.quiet);

@@ -49,6 +49,8 @@ const std::vector<std::string> kOrder{"data train-tokenizer",
 
 const std::map<std::string, std::string> kLeftOut{
     {"fairway report runs/a --serve", "serves until it is stopped; tests/report does that"},
+    {"fairway report runs --serve", "serves until it is stopped; tests/report does that"},
+    {"fairway bench quantize runs/a --data shards --train-data shards --only int6", "scores several times, half a minute"},
     {"fairway bench ops", "multiplies large matrices, which takes minutes"},
 };
 
@@ -62,7 +64,7 @@ std::string scaled(std::string command) {
       {"--seconds 300", "--steps 6"},
       {"--steps 40", "--steps 4"},
       {"(fairway compare runs/s --against) pr1019", "$1 runs/s"},  // which was scored on another text
-      {"(fairway bench .*)", "$1 --seconds 0.1"},
+      {"(fairway bench (step|attention|loader|adapters|tilt) .*)", "$1 --seconds 0.1"},
       {"(fairway analyze .*)", "$1 --tokens 128"},
       {"(fairway quantize .*)", "$1 --tokens 512"},
       {" && man [^ ]*", ""},

@@ -35,6 +35,13 @@ TEST(Run, GoesFromRecipeToReport) {
   for (const char* file : {"recipe.toml", "metrics.jsonl", "train.log", "checkpoint", "averaged.safetensors", "model.fwy",
                            "score.json", "receipt.json", "audit.json", "samples.json", "machine.json", "report.html"})
     EXPECT_TRUE(fs::exists(scratch / "run" / file)) << file;
+  const json samples = json::parse(contents(scratch / "run" / "samples.json"));
+  ASSERT_GE(samples.size(), 2U);  // beginnings from the validation text, and the default prompt
+  for (const json& sample : samples) {
+    EXPECT_TRUE(sample["text"].is_string() && sample["float"].is_string()) << sample;
+    EXPECT_EQ(sample.contains("truth"), &sample != &samples.back()) << sample;
+  }
+  EXPECT_EQ(json::parse(contents(scratch / "run" / "run.json"))["plan"]["phases"][0]["name"], "train");
   EXPECT_THAT(contents(scratch / "run" / "train.log"), HasSubstr("final_int6_sliding_window_exact val_loss:"));
   EXPECT_EQ(run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "8", "--seed", "5"})).status, 2);
   const Outcome other = run_program(run_smoke(scratch / "data", scratch / "run", {"--steps", "9", "--resume"}));
@@ -125,6 +132,24 @@ TEST(Run, SweepsBySuccessiveHalving) {
   EXPECT_EQ(result["trials"].size(), 4U);
   EXPECT_EQ(result["results"].size(), 4U + 2U);
   EXPECT_TRUE(fs::exists(Path(result["best"]["path"].get<std::string>()) / "report.html"));
+  EXPECT_THAT(contents(scratch / "sweep" / "report.html"), HasSubstr("\"page\":\"sweep\""));
+}
+
+TEST(Run, SeedsLeaveAPageAndAreComparedOnOne) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  const Path a = scratch / "a", b = scratch / "b";
+  run_json(run_smoke(scratch / "data", a, {"--steps", "4", "--seeds", "1,2"}));
+  run_json(run_smoke(scratch / "data", b, {"--steps", "4", "--seeds", "1,2", "--set", "optim.matrix.lr=0.001"}));
+  EXPECT_THAT(contents(a / "report.html"), testing::ContainsRegex("\"page\":\"seeds\".*\"low\":[0-9.]+,\"high\":[0-9.]+"));
+  const json made = run_json({"report", a, b, "--out", scratch / "both.html", "--csv", scratch / "csv"});
+  const std::string page = contents(scratch / "both.html");
+  EXPECT_THAT(page, HasSubstr("\"baseline\":\"a\""));
+  EXPECT_THAT(page, testing::ContainsRegex("\"by\":\"documents\",\"delta_bpb\":-?[0-9.e-]+,\"low\":"));
+  EXPECT_THAT(page, testing::ContainsRegex("\"by\":\"seeds\",\"delta_bpb\":-?[0-9.e-]+,\"low\":"));
+  EXPECT_THAT(page, HasSubstr("{\"key\":\"optim.matrix.lr\",\"values\":[0.02,0.001]}"));
+  EXPECT_EQ(made["csv"].size(), 5U);  // four runs and runs.csv
+  EXPECT_THAT(contents(scratch / "csv" / "runs.csv"), HasSubstr("\na-seed1,1,"));
 }
 
 TEST(Run, RefusesWhatCannotWork) {

@@ -45,6 +45,27 @@ TEST_F(Remembers, DataAndTokenizerAreFoundFromTheRun) {
   EXPECT_EQ(origin["launches"][0]["command"][2], "smoke");
 }
 
+// An artifact does not hold how its recipe scores; the run's folder does.
+TEST_F(Remembers, AnArtifactIsScoredAsItsRunWas) {
+  const Path run = scratch_ / "whole", artifact = run / "model.fwy";
+  const Outcome made = run_program({"run", "smoke", "--data", at("shards"), "--steps", "2", "--out", run, "--set",
+                                    "score.mode=\"lora-ttt\"", "--set", "score.lora.lr=0.02", "--set", "score.lora.chunk=16"});
+  ASSERT_EQ(made.status, 0) << made.text();
+  const auto score = [](const Args& args) {
+    const Outcome outcome = run_program(args);
+    EXPECT_EQ(outcome.status, 0) << outcome.text();
+    return json::parse(outcome.out);
+  };
+  const json kept = json::parse(contents(run / "score.json"));
+  ASSERT_EQ(kept["mode"], "lora-ttt");
+  EXPECT_EQ(score({"score", artifact, "--json"})["val_bpb"], kept["val_bpb"]);
+  EXPECT_NE(score({"score", artifact, "--json", "--set", "score.lora.lr=0.0001"})["val_bpb"], kept["val_bpb"]) << "flags win";
+  EXPECT_EQ(score({"score", artifact, "--json", "--mode", "plain"})["mode"], "plain");
+  fs::create_directories(scratch_ / "apart");
+  fs::copy_file(artifact, scratch_ / "apart" / "model.fwy");
+  EXPECT_EQ(score({"score", at("apart/model.fwy"), "--data", at("shards"), "--json"})["mode"], "sliding") << "nobody told it";
+}
+
 TEST_F(Remembers, TheyAreFoundAgainAfterAMove) {
   fs::create_directories(scratch_ / "elsewhere");
   fs::rename(scratch_ / "run", scratch_ / "elsewhere" / "run");

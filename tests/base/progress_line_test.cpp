@@ -27,10 +27,12 @@ class Terminal {
     dup2(shown, STDERR_FILENO);
     close(shown);
   }
+  // A terminal may hand over what was written in pieces: all of it is there when the mark behind it is.
   std::string read_back() const {
-    std::string text(4096, '\0');
-    const ssize_t count = read(screen_, text.data(), text.size());
-    text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+    constexpr char kMark = '\x07';
+    EXPECT_EQ(write(STDERR_FILENO, &kMark, 1), 1);
+    std::string text;
+    for (char byte = 0; read(screen_, &byte, 1) == 1 && byte != kMark;) text += byte;
     return text;
   }
   ~Terminal() {
@@ -51,7 +53,7 @@ TEST(ProgressLine, FitsTheTerminalAndStaysInItsLine) {
     line.show(std::string(96, 'x'));
     written = terminal.read_back();
   }
-  EXPECT_EQ(written, "\r" + std::string(38, 'x') + "…\x1b[K");
+  EXPECT_EQ(written, "\r" + std::string(36, 'x') + "…\x1b[K");
 }
 
 TEST(ProgressLine, WhatStaysIsNotCut) {
@@ -63,6 +65,16 @@ TEST(ProgressLine, WhatStaysIsNotCut) {
     written = terminal.read_back();
   }
   EXPECT_EQ(written, std::string(96, 'x') + "\r\n");
+}
+
+TEST(ProgressLine, LeavesNothingBehind) {
+  std::string written;
+  {
+    Terminal terminal(40);
+    { ProgressLine(false).show("half done"); }
+    written = terminal.read_back();
+  }
+  EXPECT_EQ(written, "\rhalf done\x1b[K\r\x1b[K");
 }
 
 TEST(ProgressLine, QuietWritesNothing) {

@@ -31,7 +31,8 @@ namespace {
 using namespace fairway;
 using namespace fairway::submission;
 
-constexpr const char* kLedger = R"({"ledger": "run", "phases": {"train": {"seconds": 4.5, "result": {"speed_of_light": 0.2,
+constexpr const char* kLedger = R"({"ledger": "run", "plan": {"phases": [{"name": "train", "seconds": 5}, {"name": "pack"}],
+ "budget_bytes": 100}, "phases": {"train": {"seconds": 4.5, "result": {"speed_of_light": 0.2,
  "tokens_per_second": 900}}, "pack": {"seconds": 1, "result": {"artifact_bytes": 18}}}})";
 constexpr const char* kOrigin = R"({"data": "/abs/shards", "relative": "../shards", "tokenizer": "/abs/other.model",
  "from": {"path": "/a", "sha256": "00", "train_seconds": 3}, "launches": [{"command": "fairway train", "in": "/"}]})";
@@ -39,6 +40,12 @@ constexpr const char* kManifest = R"({"version": 1, "tokenizer": {"file": "token
  "vocab": 512}, "documents": 3, "bytes": 100, "val_documents": 1, "val_bytes": 10, "case_ops": false, "shuffle": 7, "pieces": 4,
  "document_hashes": {"name": "train_documents.hashes", "count": 3, "sha256": "c"},
  "shards": [{"name": "fineweb_train_000000.bin", "tokens": 40, "sha256": "d"}]})";
+constexpr const char* kSeeds = R"({"ledger": "seeds", "seeds": [1, 2], "runs": {"seed1": {"seed": 1, "score_bpb": 1.5,
+ "steps": 9}}, "statistics": {"mean": {"score_bpb": 1.5}, "sd": {"score_bpb": 0.1}}})";
+constexpr const char* kSweep =
+    R"({"ledger": "sweep", "results": {"rung1/trial1": {"set": ["a=1", "b=2"], "share": 0.5, "score": 2,
+ "metric": "val_bpb"}, "rung2/trial1": {"set": ["a=1", "b=2"], "share": 1, "score": 1}, "rung2/trial2": {"failed": "nan"}}, "best": {"trial": 1, "set": ["a=1"],
+ "run": {"score_bpb": 1.25}}})";
 constexpr const char* kAnalysis = R"({"calibration": {"ece": 0.01, "bins": [[0, 1]]}, "layers": [{"name": "a", "bits": 2}]})";
 
 // Folders of good runs and of a submission of them, for one thread.
@@ -59,9 +66,15 @@ class Made : public MadeRuns {
     fs::create_directories(own_);
     fs::copy(run(1), own_ / "run", fs::copy_options::recursive);
     fs::copy(out, own_ / "out", fs::copy_options::recursive);
-    for (const char* folder : {"run", "out"})
+    for (const char* member : {"seeds/seed1", "sweep/rung2/trial1"}) {
+      fs::create_directories((own_ / member).parent_path());
+      fs::copy(own_ / "run", own_ / member, fs::copy_options::recursive);
+    }
+    put(own_ / "seeds" / "seeds.json", kSeeds);
+    put(own_ / "sweep" / "sweep.json", kSweep);
+    for (const char* folder : {"run", "out", "seeds", "sweep"})
       for (const auto& entry : fs::directory_iterator(own_ / folder))
-        if (entry.path().extension() != ".safetensors" && entry.path().extension() != ".7z")
+        if (entry.is_regular_file() && entry.path().extension() != ".safetensors" && entry.path().extension() != ".7z")
           files_[folder + ("/" + entry.path().filename().string())] = get(entry.path());
     fs::remove_all(folder_);
     folder_.clear();
@@ -116,6 +129,13 @@ int try_run(const fs::path& run, const std::string& name) {
   read += read_by([&] { (void)describe("them", read_scores({run.string()})); });
   read += read_by([&] { (void)pipeline::read_ledger(run, "run"); });
   return read == 7 ? 1 : 0;
+}
+
+// The page of several runs, alone and beside one run, and their row in a folder's list.
+int try_group(const fs::path& folder, const fs::path& group) {
+  int read = read_by([&] { (void)report_page(report_data(std::vector<fs::path>{group}, false)); });
+  read += read_by([&] { (void)report_page(report_data(std::vector<fs::path>{folder / "run", group}, false)); });
+  return read + read_by([&] { (void)folder_data(folder, ""); }) == 3 ? 1 : 0;
 }
 
 constexpr const char* kOddValues[] = {"null",
@@ -220,6 +240,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   put(path, std::string(input.substr(end + 1)));
   if (file->first.starts_with("run/"))
     fuzz_note.accepted = try_run(made().folder() / "run", path.filename()) == 1;
+  else if (!file->first.starts_with("out/"))
+    fuzz_note.accepted = try_group(made().folder(), path.parent_path()) == 1;
   else
     fuzz_note.accepted = read_by([&] { (void)check_folder(made().folder() / "out"); }) == 1;
   put(path, file->second);
