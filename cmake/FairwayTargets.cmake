@@ -6,16 +6,17 @@ target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # No fast-math anywhere: NaN must stay NaN, and the same source must give the same bits. -ffp-contract=off keeps the
 # reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
 # -Wno-restrict: g++ 12 sees overlaps in "text" + std::string where there are none. -Wno-subobject-linkage: a file inside a unit looks
-# like a header to it. -fmacro-prefix-map: a program does not depend on the folder it is built in.
+# like a header to it. -fPIC, hidden: programs and shared libraries are linked from the same objects, and a library shows only what it
+# declares. -fmacro-prefix-map: a program does not depend on the folder it is built in.
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
+  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off -fPIC -fvisibility=hidden -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
 # What makes a wrong write end the program instead of serving an attacker. tests/hardening reads it off the program; what it costs
 # is in docs/dependencies.md. Sanitizers do the same themselves, and miss what checked library functions do.
 option(FAIRWAY_HARDENING "Checked library functions, stack protector, read-only relocations, addresses that change" ON)
 if(FAIRWAY_HARDENING AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT FAIRWAY_FUZZ)
-  target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE>)
-  target_link_options(fairway_options INTERFACE -pie LINKER:-z,relro,-z,now,-z,noexecstack)
+  target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong>)
+  target_link_options(fairway_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie> LINKER:-z,relro,-z,now,-z,noexecstack)
 endif()
 
 # fairway_record(target): what a record needs (train, pack, score). The others serve people; no target of a record links them.
