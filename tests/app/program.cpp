@@ -35,6 +35,8 @@ Child::Child(const Args& args, const Args& launcher)
   argv.push_back(nullptr);
   pid_ = ::fork();
   if (pid_ != 0) return;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    std::signal(signal, SIG_DFL);  // shells start what is in the background without SIGINT
   ::alarm(kLongest);
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(out_, STDOUT_FILENO);

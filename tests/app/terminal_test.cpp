@@ -189,9 +189,15 @@ TEST_F(Terminal, CtrlCTellsTheCommandThatGoesOn) {
 
 // What cannot be saved half done ends at once, and the finished phases stay.
 TEST_F(Terminal, CtrlCBetweenSavedPhasesTellsItToo) {
+  const auto wait_for_training = [](Child& run, const std::string& folder) {
+    const auto trained = [&] {
+      const json ledger = json::parse(contents(folder + "/run.json"), nullptr, false);
+      return ledger.is_object() && ledger["phases"].contains("train");
+    };
+    while (run.running() && !trained()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
   Child child({"run", "smoke", "--data", data_, "--out", run_, "--steps", "6"});
-  while (child.running() && !fs::exists(run_ + "/machine.json")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  wait_for_training(child, run_);
   child.send(SIGINT);
   const Outcome outcome = child.wait();
   EXPECT_EQ(outcome.signal, SIGINT) << outcome.text();
@@ -201,7 +207,7 @@ TEST_F(Terminal, CtrlCBetweenSavedPhasesTellsItToo) {
   EXPECT_EQ(finished.status, 0) << finished.text();
   EXPECT_THAT(finished.err, HasSubstr("train: done before"));
   Child quiet({"run", "smoke", "--data", data_, "--out", run_ + "2", "--steps", "6", "--quiet"});
-  while (quiet.running() && !fs::exists(run_ + "2/machine.json")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  wait_for_training(quiet, run_ + "2");
   quiet.send(SIGINT);
   EXPECT_EQ(quiet.wait().err, "");
 }
