@@ -50,6 +50,7 @@ class Loop {
  private:
   TrainSummary whole_run(ThreadPool& pool);
   TrainSummary steps_to_the_end();
+  bool trained_and_saved();
   bool by_steps() const { return progress_.clock == ScheduleClock::steps; }
   void begin(ThreadPool& pool);
   void require_longer() const;
@@ -182,6 +183,20 @@ TrainSummary Loop::whole_run(ThreadPool& pool) {
 }
 
 TrainSummary Loop::steps_to_the_end() {
+  interrupted_ = !trained_and_saved();
+  if (interrupted_) {
+    teller_.say(fmt::format("interrupted: saved after step {}; continue with --resume", progress_.step));
+    return summary();
+  }
+  if (options_.validate) validate_now(true);
+  folder_.sync();
+  require_recorded();
+  return summary();
+}
+
+// False where a signal ended it; what was trained is saved either way. Signals end the process again once this is done, because
+// the last validation, which may take long, has nothing to save.
+bool Loop::trained_and_saved() {
   const StopSignals signals;
   mark_ = options_.clock();
   if (options_.resume && validation_due()) validate_now(false);  // it follows the checkpoint, so its record was cut
@@ -194,9 +209,7 @@ TrainSummary Loop::steps_to_the_end() {
     const Verdict now = verdict(signals.requested() || !folder_.trouble().empty());
     if (now.stop) {
       save_before_the_end();
-      interrupted_ = true;
-      teller_.say(fmt::format("interrupted: saved after step {}; continue with --resume", progress_.step));
-      return summary();
+      return false;
     }
     if (now.checkpoint) checkpoint_inside();
     if (validation_due()) validate_now(false);
@@ -207,10 +220,9 @@ TrainSummary Loop::steps_to_the_end() {
   if (saved_step_ != progress_.step || (!by_steps() && saved_elapsed_ != progress_.elapsed)) checkpoint();
   trainer_.fetch_state();
   if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
-  if (options_.validate) validate_now(true);
   folder_.sync();  // what follows a run may count on its records
   require_recorded();
-  return summary();
+  return !verdict(signals.requested()).stop;
 }
 
 std::string Loop::kept() const {

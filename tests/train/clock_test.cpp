@@ -2,6 +2,8 @@
 // training ends inside its budget, and everything but validation is counted.
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 #include "backends/backends.h"
 #include "base/rng.h"
 #include "data/scratch_folder.h"
@@ -43,6 +45,7 @@ class Clock : public testing::TestWithParam<int64_t> {  // how many steps' resul
     double counted = 0;      // by the made-up clock, from the first step's begin to the last step's or checkpoint's end
     double validations = 0;  // not counted
     int64_t checkpoints = 0;
+    std::vector<bool> waits;  // of each validation: whether SIGTERM would wait for its end
   };
   Ran run(const std::string& name, uint64_t seed, const std::vector<std::string>& more, bool resume = false) {
     std::vector<std::string> settings{"model.vocab=1024", "train.seconds=20", "train.steps=0", "train.checkpoint_every=0"};
@@ -71,6 +74,9 @@ class Clock : public testing::TestWithParam<int64_t> {  // how many steps' resul
     options.validate = [&](const Tensor&, ModelStage) {
       now += 7;
       ran.validations += 7;
+      struct sigaction now_done {};
+      sigaction(SIGTERM, nullptr, &now_done);
+      ran.waits.push_back(now_done.sa_handler != SIG_DFL);
       return Validation{1, 1, 7};
     };
     ran.summary = train(recipe, trainer, loader, folder, queue.pool(), options);
@@ -108,6 +114,14 @@ TEST_P(Clock, ARunThatHasEndedHasNothingLeftToTrain) {
 TEST_P(Clock, CheckpointsAreMeasuredOnlyWhereThereWillBeSome) {
   EXPECT_EQ(run("none", 3, {"train.checkpoint_seconds=60"}).checkpoints, 1) << "the one after the last step";
   EXPECT_EQ(run("never", 3, {"train.checkpoint_seconds=0"}).checkpoints, 1);
+}
+
+// The last validation has nothing to save, and may take many times as long as a step.
+TEST_P(Clock, SignalsEndTheLastValidationAtOnce) {
+  const Ran ran = run("run", 1, {"train.validate_every=5"});
+  ASSERT_GT(ran.waits.size(), 1U);
+  for (size_t i = 0; i + 1 < ran.waits.size(); ++i) EXPECT_TRUE(ran.waits[i]) << "steps since the checkpoint would be lost";
+  EXPECT_FALSE(ran.waits.back());
 }
 
 INSTANTIATE_TEST_SUITE_P(Results, Clock, testing::Values(0, 1));
