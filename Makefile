@@ -21,7 +21,7 @@ help:
 	@echo "make demo      install what is missing, build, train a small model on English text, score it, show samples"
 	@echo "make test      install what is missing, check the format, build, run every test"
 	@echo "make build     build/bin/fairway and the tests, optimized"
-	@echo "make install   the program, its manual page and completions to PREFIX (/usr/local), below DESTDIR"
+	@echo "make install   the program, its manual page and completions, and the C library to PREFIX (/usr/local), below DESTDIR"
 	@echo "make package   build/package: a .deb and a relocatable .tar.gz for Debian 12, Ubuntu 22.04 and later ones"
 	@echo "make bench     timings of the training step and of the ops on this machine"
 	@echo "make lint      format check, clang-tidy over src/, layering"
@@ -57,13 +57,13 @@ build:
 install:
 	scripts/setup build
 	cmake --preset release --log-level=WARNING $(launcher)
-	cmake --build build -j $(JOBS) --target fairway
+	cmake --build build -j $(JOBS) --target fairway fairway-shared
 	cmake --install build --prefix $(PREFIX)
 
 package:
 	scripts/setup build
 	cmake --preset release --log-level=WARNING $(launcher)
-	cmake --build build -j $(JOBS) --target fairway fairway-portable
+	cmake --build build -j $(JOBS) --target fairway fairway-shared fairway-portable fairway-shared-portable
 	scripts/package build
 
 sanitize:

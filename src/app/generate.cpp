@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct GenerateFlags : WriterFlags {
+struct GenerateFlags : TextRequest {
   TextModelFlags model;
   std::string other;
   bool prompted = false;  // --prompt was given

@@ -73,7 +73,7 @@ class Lines {
 
 }  // namespace
 
-int run_prompt_loop(const TextModel& model, WriterFlags flags) {
+int run_prompt_loop(const TextModel& model, TextRequest flags) {
   const Interrupts interrupts;
   Lines lines;
   print_out("type a line to continue; Ctrl-C stops a text, Ctrl-D ends\n");

@@ -47,10 +47,10 @@ std::vector<Beginning> cut_beginnings(std::span<const uint16_t> text, const Toke
 }
 
 std::vector<std::string> written_after(const std::vector<Beginning>& beginnings, const TextModel& model,
-                                       const WriterFlags& options) {
+                                       const TextRequest& options) {
   std::vector<std::string> texts;
   for (const Beginning& beginning : beginnings) {
-    WriterFlags flags = options;
+    TextRequest flags = options;
     flags.prompt = beginning.prompt;
     texts.push_back(write_text(model, flags, [](const std::string&) { return true; }).text);
   }
@@ -61,7 +61,7 @@ std::vector<std::string> written_after(const std::vector<Beginning>& beginnings,
 
 pipeline::Outcome do_samples(const pipeline::SamplesRequest& request, const Compute& compute) {
   Machine machine(compute);
-  WriterFlags flags;
+  TextRequest flags;
   flags.sample.tokens = request.tokens;
   flags.sample.temperature = request.temperature;
   flags.sample.seed = static_cast<uint64_t>(request.seed);

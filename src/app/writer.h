@@ -2,14 +2,9 @@
 #pragma once
 
 #include "app/text_model.h"
+#include "library/text_writer.h"
 
 namespace fairway::app {
-
-struct WriterFlags {
-  std::string prompt;
-  int64_t context = 0;  // 0: the training length
-  SampleOptions sample;
-};
 
 struct Written {
   std::string text;  // without the prompt
@@ -20,11 +15,11 @@ struct Written {
 };
 
 // `tell` gets the text as it is made; it returns false to stop.
-Written write_text(const TextModel& model, const WriterFlags& flags, const std::function<bool(const std::string&)>& tell);
+Written write_text(const TextModel& model, const TextRequest& flags, const std::function<bool(const std::string&)>& tell);
 
 // A terminal's prompt loop: every line is continued until Ctrl-D, or Ctrl-C at the prompt (Ctrl-C in a text ends only that).
 // Returns the exit status.
-int run_prompt_loop(const TextModel& model, WriterFlags flags);
+int run_prompt_loop(const TextModel& model, TextRequest flags);
 
 // Two texts in columns that fit `width`, and how alike their tokens are (scoring spec §7.4).
 struct Likeness {

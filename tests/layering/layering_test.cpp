@@ -57,6 +57,7 @@ const std::map<std::string, Names> kMayInclude{
     {"fetch", {}},
     {"report", {"recipe", "model/shape"}},
     {"pipeline", {"recipe", "autograd", "ops/cuda", "model", "train", "stages", "analysis", "report"}},
+    {"library", {"recipe", "model/shape", "tokenizer", "quant", "artifact", "generate", "stages"}},
     {"submission", {"recipe", "model/shape", "analysis", "report"}},
     {"app", {}},  // includes everything; nobody includes it
 };

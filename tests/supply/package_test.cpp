@@ -82,7 +82,8 @@ void Packages::are_the_same_bytes_twice() const {
 
 void Packages::need_what_every_system_has() const {
   const std::set<std::string> everywhere{"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"};
-  for (const char* file : {"bin/fairway", "lib/fairway/libsentencepiece.so.0", "lib/fairway/libsentencepiece_train.so.0"}) {
+  for (const char* file :
+       {"bin/fairway", "lib/libfairway.so.0", "lib/fairway/libsentencepiece.so.0", "lib/fairway/libsentencepiece_train.so.0"}) {
     const std::string path = (folder_ / "moved" / file).string();
     for (const std::string& name : matches(command_text("readelf -dW '" + path + "'"), "\\(NEEDED\\).*\\[(.*)\\]"))
       EXPECT_TRUE(everywhere.contains(name) || fs::exists(folder_ / "moved/lib/fairway" / name)) << file << " needs " << name;
@@ -103,10 +104,14 @@ void Packages::run_from_any_folder() const {
       << "another folder of sources would give another program";
   EXPECT_EQ(command_text("'" + (moved / "bin/fairway").string() + "' --version"),
             command_text("'" FAIRWAY_PROGRAM "' --version"));
-  const std::string libraries = command_text("ldd '" + (moved / "bin/fairway").string() + "'");
-  EXPECT_NE(libraries.find(fs::canonical(moved).string() + "/bin/../lib/fairway/libsentencepiece.so.0"), std::string::npos)
-      << "the carried library is not the one that is used:\n"
-      << libraries;
+  EXPECT_EQ(bytes_of(moved / "lib/libfairway.so.0").find(kSource + "/"), std::string::npos);
+  for (const auto& [file, way] :
+       {std::pair("bin/fairway", "/bin/../lib/fairway"), std::pair("lib/libfairway.so.0", "/lib/fairway")}) {
+    const std::string libraries = command_text("ldd '" + (moved / file).string() + "'");
+    EXPECT_NE(libraries.find(fs::canonical(moved).string() + way + "/libsentencepiece.so.0"), std::string::npos)
+        << file << ": the carried library is not the one that is used:\n"
+        << libraries;
+  }
   for (const char* file : {"share/man/man1/fairway.1.gz", "share/doc/fairway/copyright", "share/doc/fairway/CHANGELOG.md"})
     EXPECT_TRUE(fs::exists(moved / file)) << file;
   const std::string version = command_text("'" FAIRWAY_PROGRAM "' --version").substr(8);
