@@ -84,6 +84,19 @@ TEST(DeviceSupport, PeaksAreThoseOfTheDatasheets) {  // teraflops: bf16 with sum
   EXPECT_NEAR(cuda::peak_of_hopper().bf16 * 1e-12, 989.4, 0.1);  // what the tables of docs/performance.md compare with
 }
 
+// A packaged program opens cuBLASLt itself; without a card there is nothing to miss.
+TEST(DeviceSupport, AMissingLibraryIsNamedWithWhatBringsIt) {
+  DeviceFacts facts = with_cards({card("NVIDIA H200", 9, 0)});
+  facts.runtime_version = 13000;
+  facts.missing_library = "libcublasLt.so.13";
+  const Support support = supports(facts);
+  EXPECT_TRUE(support.usable.empty());
+  EXPECT_EQ(support.problem, "libcublasLt.so.13 was not found");
+  EXPECT_THAT(support.remedy, AllOf(HasSubstr("apt-get install libcublas-13-0"), HasSubstr("pip install nvidia-cublas")));
+  facts.devices = {card("NVIDIA T4", 7, 5)};
+  EXPECT_THAT(supports(facts).problem, HasSubstr("NVIDIA T4"));
+}
+
 TEST(DeviceSupport, OtherCardsAreRefusedByName) {
   struct Other {
     const char* name;

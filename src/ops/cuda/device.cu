@@ -40,6 +40,7 @@ DeviceFacts device_facts() {
     facts.failure = cudaGetErrorString(status);
   } else if (status == cudaSuccess && count > 0) {
     facts.answer = Answer::devices;
+    facts.missing_library = missing_library();
   }
   for (int i = 0; i < count && facts.answer == Answer::devices; ++i) {
     cudaDeviceProp properties{};

@@ -43,8 +43,10 @@ struct DeviceFacts {
   bool visible_told = false;                    // CUDA_VISIBLE_DEVICES is set
   std::string visible;                          // to this
   std::vector<DeviceInfo> devices;
+  std::string missing_library{};  // of CUDA's, without which a device is of no use; empty: none
 };
 DeviceFacts device_facts();
+std::string missing_library();
 
 // The devices that can run these kernels, or a sentence that says why none can.
 struct Support {

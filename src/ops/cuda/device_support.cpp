@@ -33,6 +33,14 @@ Support without_device(const DeviceFacts& facts) {
   return refused("this machine has no CUDA device", "nvidia-smi shows what the driver finds");
 }
 
+Support without_library(const DeviceFacts& facts) {
+  const std::string major = std::to_string(facts.runtime_version / 1000),
+                    minor = std::to_string(facts.runtime_version % 1000 / 10);
+  return refused(facts.missing_library + " was not found",
+                 "apt-get install libcublas-" + major + "-" + minor +
+                     " from NVIDIA's repository, or pip install nvidia-cublas and add its lib folder to LD_LIBRARY_PATH");
+}
+
 Support of_devices(const DeviceFacts& facts) {
   Support support;
   std::string others;
@@ -40,6 +48,7 @@ Support of_devices(const DeviceFacts& facts) {
     if (facts.built.runs_on(device)) support.usable.push_back(device);
     others += (others.empty() ? "" : ", ") + device.name + " has compute capability " + device.arch();
   }
+  if (!support.usable.empty() && !facts.missing_library.empty()) return without_library(facts);
   if (!support.usable.empty()) return support;
   const bool too_old = std::all_of(facts.devices.begin(), facts.devices.end(),
                                    [](const DeviceInfo& device) { return device.capability() < kOldest; });
