@@ -14,7 +14,7 @@ empty :=
 space := $(empty) $(empty)
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build install package package-cuda bench lint format cuda cuda-objects sanitize tsan torture sbom clean
+.PHONY: help demo test build install package package-cuda wheel bench lint format cuda cuda-objects sanitize tsan torture sbom clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make install   the program, its manual page and completions, and the C library to PREFIX (/usr/local), below DESTDIR"
 	@echo "make package   build/package: a .deb and a relocatable .tar.gz for Debian 12, Ubuntu 22.04 and later ones"
 	@echo "make package-cuda  build/cuda/package: the same with CUDA, whose own libraries are opened at run time"
+	@echo "make wheel     build/package: a Python wheel with the program, which reads artifacts and runs into NumPy and pandas"
 	@echo "make bench     timings of the training step and of the ops on this machine"
 	@echo "make lint      format check, clang-tidy over src/, layering"
 	@echo "make format    rewrite sources with clang-format"
@@ -74,6 +75,13 @@ package-cuda:
 	cmake --preset cuda --log-level=WARNING $(launcher) -DFAIRWAY_CUDA_ARCHITECTURES=$(CARDS)
 	cmake --build build/cuda -j $(JOBS) --target fairway fairway-portable
 	scripts/package build/cuda
+
+# Compiles the Python module alone; everything else in it is that of make package. Needs python3 with venv and headers, and PyPI.
+wheel:
+	scripts/setup build
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway fairway-shared fairway-portable fairway-shared-portable
+	scripts/wheel build
 
 sanitize:
 	cmake --preset debug --log-level=WARNING $(launcher)

@@ -113,4 +113,21 @@ TEST(Fetched, IsPinnedByVersionAndHash) {
   EXPECT_GT(wheels, 0);
 }
 
+// The lists of scripts/wheel and scripts/check-wheel: a version and hashes in each entry, which may go over several lines.
+TEST(Fetched, ListsOfPythonPackagesArePinned) {
+  const std::regex pinned("[a-z0-9_-]+==[0-9a-z.]+(; python_version < \"3.11\")?( *--hash=sha256:[0-9a-f]{64})+");
+  int packages = 0;
+  for (const char* list : {"build", "test", "pandas"}) {
+    std::string text = contents_of(FAIRWAY_SOURCE_DIR "/python/" + std::string(list) + "-requirements.txt");
+    for (size_t at = 0; (at = text.find("\\\n")) != std::string::npos;) text.erase(at, 2);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("#")) continue;
+      EXPECT_TRUE(std::regex_match(line, pinned)) << list << ": " << line;
+      ++packages;
+    }
+  }
+  EXPECT_GE(packages, 6);
+}
+
 }  // namespace
