@@ -1,16 +1,17 @@
 /* Reads Fairway's artifacts (.fwy): their tensors, what their model says of tokens, text from it.
  *
  * Errors. Every function that can fail returns a fairway_status. After anything but FAIRWAY_OK, fairway_error() is the reason
- * as one sentence. Outputs are then as they were. No exception leaves the library and no input ends the program: a damaged
- * file, a null pointer or a number out of range is FAIRWAY_BAD_INPUT. Pointers to memory that is not there cannot be seen.
+ * as one sentence in UTF-8. After FAIRWAY_BAD_INPUT outputs are as they were. No exception leaves the library and no input ends
+ * the program: a damaged file, a null pointer or a number out of range is FAIRWAY_BAD_INPUT. Pointers to memory that is not
+ * there cannot be seen.
  *
  * Threads. Functions may be called from any thread. Artifacts are independent of one another. On one artifact, logits and text
  * are computed one call at a time, and further calls wait; all others run side by side. fairway_set_tokenizer() and
  * fairway_close() need the artifact for themselves. The results do not depend on the number of threads. An artifact has threads
  * of its own, which fork() does not copy: a child process opens its own, and is refused with the parent's.
  *
- * Versions. While the first number of fairway_version() is 0, the library's name changes (libfairway.so.0 to libfairway.so.1)
- * with each change that programs would notice.
+ * Versions. The library's name changes (libfairway.so.0 to libfairway.so.1) with each change that programs compiled before it
+ * would notice; fairway_version() is that of the program.
  */
 #ifndef FAIRWAY_FAIRWAY_H
 #define FAIRWAY_FAIRWAY_H

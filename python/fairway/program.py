@@ -20,7 +20,7 @@ def program() -> str:
         files = []
     for file in files:
         if file.parts[-2:] == ("bin", "fairway"):
-            return os.fspath(file.locate().resolve())
+            return os.path.realpath(file.locate())
     found = shutil.which("fairway")
     if found is None:
         raise WorkError("the program fairway is not there: neither installed with this package nor on PATH")
@@ -29,7 +29,7 @@ def program() -> str:
 
 def call(*arguments: str | os.PathLike[str]) -> Any:
     """Runs a command with --json and returns its result; its error becomes an exception. Progress is not shown."""
-    command = [program(), *map(os.fspath, arguments), "--json", "--quiet"]
+    command = [program(), *(os.fspath(argument) for argument in arguments), "--json", "--quiet"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
     try:
         result = json.loads(done.stdout)

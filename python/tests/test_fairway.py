@@ -148,6 +148,8 @@ class Errors(unittest.TestCase):
                 fairway.load(damaged)
         with self.assertRaisesRegex(ValueError, "no-such.fwy: "):
             fairway.load("no-such.fwy")
+        with self.assertRaisesRegex(fairway.InputError, "no-such-[?].fwy: "):
+            fairway.load("no-such-\udcff.fwy")
         with self.assertRaisesRegex(fairway.InputError, "zero byte"):
             fairway.load("a\0b")
 

@@ -13,6 +13,7 @@
 #include "library/opened_artifact.h"
 #include "quant/quantize_model.h"
 #include "quant/step_factors.h"
+#include "tokenizer/utf8.h"
 
 struct fairway_artifact {
   fairway::OpenedArtifact opened;
@@ -24,8 +25,16 @@ using namespace fairway;
 
 thread_local std::array<char, 2048> sentence{};  // plain bytes: telling of too little memory takes none
 
+// What is no UTF-8, in a file's name perhaps, becomes question marks.
 fairway_status refused(fairway_status status, const char* text) noexcept {
-  std::strncpy(sentence.data(), text, sentence.size() - 1);
+  size_t end = 0;
+  for (std::string_view left(text); !left.empty();) {
+    const size_t size = utf8_character(left), taken = std::max<size_t>(size, 1);
+    if (end + taken >= sentence.size()) break;
+    std::memcpy(sentence.data() + end, size > 0 ? left.data() : "?", taken);
+    end += taken, left.remove_prefix(taken);
+  }
+  sentence[end] = '\0';
   return status;
 }
 

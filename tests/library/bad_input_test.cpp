@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "library/made_artifact.h"
+#include "tokenizer/utf8.h"
 
 namespace fairway {
 namespace {
@@ -28,6 +29,19 @@ TEST(CLibraryRefuses, FilesThatAreNone) {
     EXPECT_FALSE(last_error().empty()) << path;
   }
   EXPECT_EQ(out, nullptr);
+}
+
+TEST(CLibraryRefuses, InSentencesOfUtf8) {
+  fairway_artifact* out = nullptr;
+  EXPECT_EQ(fairway_open("/no/caf\xC3\xA9-\xFF-\xC3.fwy", 1, &out), FAIRWAY_BAD_INPUT);
+  EXPECT_TRUE(last_error().starts_with("/no/caf\xC3\xA9-?-?.fwy: ")) << last_error();
+  for (int more = 0; more < 4; ++more) {  // cut between characters
+    std::string path(static_cast<size_t>(more), 'a');
+    for (int i = 0; i < 2000; ++i) path += "\xC3\xA9";
+    EXPECT_EQ(fairway_open(path.c_str(), 1, &out), FAIRWAY_BAD_INPUT);
+    EXPECT_TRUE(is_valid_utf8(last_error())) << last_error();
+    EXPECT_GT(last_error().size(), 2000U);
+  }
 }
 
 // The kept files are small enough for every place.
