@@ -72,7 +72,8 @@ NamedRuns runs_behind(const std::vector<fs::path>& folders) {
   out.names = distinct_names(out.folders);
   for (size_t i = 0; i < out.names.size(); ++i) {
     std::replace(out.names[i].begin(), out.names[i].end(), '/', '-');
-    const auto same = std::count(out.names.begin(), out.names.begin() + static_cast<ptrdiff_t>(i), out.names[i]);
+    const auto same = std::count(out.names.begin(), out.names.begin() + static_cast<ptrdiff_t>(i), out.names[i]) +
+                      (out.names[i] == "runs" ? 1 : 0);  // runs.csv is of all
     if (same > 0) out.names[i] += fmt::format("-{}", same + 1);
   }
   return out;

@@ -152,6 +152,16 @@ TEST(Run, SeedsLeaveAPageAndAreComparedOnOne) {
   EXPECT_THAT(contents(scratch / "csv" / "runs.csv"), HasSubstr("\na-seed1,1,"));
 }
 
+// runs.csv has a line for each run, and is nobody's steps.
+TEST(Run, OfTheNameRunsKeepsItsStepsInCsv) {
+  const ScratchFolder scratch;
+  make_data(scratch / "data");
+  ASSERT_EQ(run_program(train_smoke(scratch / "data", scratch / "runs", {"--steps", "2", "--quiet"})).status, 0);
+  run_json({"report", scratch / "runs", "--out", scratch / "report.html", "--csv", scratch / "csv"});
+  EXPECT_THAT(contents(scratch / "csv" / "runs-2.csv"), HasSubstr("step,"));
+  EXPECT_THAT(contents(scratch / "csv" / "runs.csv"), HasSubstr("\nruns-2,"));
+}
+
 TEST(Run, RefusesWhatCannotWork) {
   const ScratchFolder scratch;
   make_data(scratch / "data");
