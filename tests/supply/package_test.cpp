@@ -81,7 +81,8 @@ void Packages::are_the_same_bytes_twice() const {
 }
 
 void Packages::need_what_every_system_has() const {
-  const std::set<std::string> everywhere{"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"};
+  const std::set<std::string> everywhere{
+      "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"};
   for (const char* file : {"bin/fairway", "lib/fairway/libsentencepiece.so.0", "lib/fairway/libsentencepiece_train.so.0"}) {
     const std::string path = (folder_ / "moved" / file).string();
     for (const std::string& name : matches(command_text("readelf -dW '" + path + "'"), "\\(NEEDED\\).*\\[(.*)\\]"))
