@@ -12,9 +12,12 @@ sanitized := $(foreach folder,base recipe tokenizer model data artifact fuzz ops
 threaded := $(foreach folder,base comm data ops_cpu train,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 empty :=
 space := $(empty) $(empty)
+# Folders whose tests run under qemu, built for Arm: kernels, and what must have the same bits everywhere. Of the golden cases only
+# those on the kernels: qemu computes floats a hundred times as slowly.
+crossed := $(foreach folder,base quant artifact generate textcode ops_cpu,$(if $(wildcard tests/$(folder)/CMakeLists.txt),$(folder)))
 labels = ^($(subst $(space),|,$(strip $(1))))$$
 
-.PHONY: help demo test build install package package-cuda wheel bench lint format cuda cuda-objects sanitize tsan torture sbom clean
+.PHONY: help demo test build install package package-cuda wheel bench lint format cuda cuda-objects aarch64 sanitize tsan torture sbom clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +37,8 @@ help:
 	@echo "make sbom      build/fairway.spdx.json: what the program is made of, with versions and licences (SPDX)"
 	@echo "make cuda      build/cuda: the program with CUDA for every card from Ampere on (CARDS=90a: Hopper alone, which is"
 	@echo "               quicker), and the tests that need a device"
+	@echo "make aarch64   build/aarch64: the program for 64-bit Arm, cross-compiled, its tests under qemu, and its results beside"
+	@echo "               those of this machine"
 	@echo "make clean     remove build/"
 
 demo:
@@ -139,6 +144,17 @@ cuda:
 	cmake --build build/cuda -j $(JOBS) --target fairway ops_cuda_test
 	ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
 	FAIRWAY_CUDA_PATH=generic ctest --test-dir build/cuda -L ops_cuda --output-on-failure --no-tests=error
+
+aarch64:
+	scripts/setup-aarch64
+	cmake --preset release --log-level=WARNING $(launcher)
+	cmake --build build -j $(JOBS) --target fairway
+	cmake --preset aarch64 --log-level=WARNING $(launcher)
+	cmake --build build/aarch64 -j $(JOBS) --target fairway golden_test $(crossed:%=%_test)
+	ctest --test-dir build/aarch64 -j $(JOBS) --output-on-failure --no-tests=error -L '$(call labels,$(crossed))'
+	QEMU_CPU=cortex-a57 ctest --test-dir build/aarch64 -j $(JOBS) --output-on-failure --no-tests=error -R PackedRows
+	ctest --test-dir build/aarch64 --output-on-failure --no-tests=error -R '^Golden.*EveryInstructionSet$$'
+	scripts/check-aarch64
 
 clean:
 	rm -rf build

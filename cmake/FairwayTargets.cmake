@@ -7,9 +7,9 @@ target_include_directories(fairway_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 # reference exact; the kernels under ops/cpu/isa ask for fused multiply-add themselves.
 # -Wno-restrict: g++ 12 sees overlaps in "text" + std::string where there are none. -Wno-subobject-linkage: a file inside a unit looks
 # like a header to it. -fPIC, hidden: programs and shared libraries are linked from the same objects, and a library shows only what it
-# declares. -fmacro-prefix-map: a program does not depend on the folder it is built in.
+# declares. -fsigned-char: on Arm it is not the default, and the same source must read the same bytes. -fmacro-prefix-map: a program does not depend on the folder it is built in.
 target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor
-  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off -fPIC -fvisibility=hidden -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
+  -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-subobject-linkage> -ffp-contract=off $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},aarch64>:-fsigned-char> -fPIC -fvisibility=hidden -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= $<$<BOOL:${FAIRWAY_WARNINGS_AS_ERRORS}>:-Werror>>)
 
 # What makes a wrong write end the program instead of serving an attacker. tests/hardening reads it off the program; what it costs
 # is in docs/dependencies.md. Sanitizers do the same themselves, and miss what checked library functions do.
@@ -18,6 +18,22 @@ if(FAIRWAY_HARDENING AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT FAIRWAY_FUZ
   target_compile_options(fairway_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong>)
   target_link_options(fairway_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie> LINKER:-z,relro,-z,now,-z,noexecstack)
 endif()
+
+# fairway_units(list machine options file…): files of the list that are for one kind of machine (x86_64 or aarch64), with the
+# options that their instruction set needs. Where the build is for another kind they leave the list; the generic ones stay.
+function(fairway_units list machine options)
+  string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" here)
+  string(REGEX REPLACE "^amd64$" "x86_64" here "${here}")
+  string(REGEX REPLACE "^arm64$" "aarch64" here "${here}")
+  set(kept ${${list}})
+  foreach(file ${ARGN})
+    set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
+    if(NOT here STREQUAL machine)
+      list(REMOVE_ITEM kept ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    endif()
+  endforeach()
+  set(${list} ${kept} PARENT_SCOPE)
+endfunction()
 
 # fairway_record(target): what a record needs (train, pack, score). The others serve people; no target of a record links them.
 function(fairway_record target)

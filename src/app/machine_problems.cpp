@@ -50,7 +50,8 @@ void add_cards(const MachineState& state, std::vector<std::string>& problems) {
 void add_processor(const MachineState& state, std::vector<std::string>& problems) {
   const ClockLimits& clock = state.processor;
   if (!state.vector_kernels)
-    problems.emplace_back("no AVX2 on this CPU: training takes several times as long; use another machine for long runs");
+    problems.emplace_back(
+        "generic kernels (no AVX2 or NEON on this CPU, or FAIRWAY_ISA=generic): training takes several times as long");
   if (lowered(clock.mhz, clock.most_mhz))
     problems.push_back(
         fmt::format("the processor's clock is limited to {:.0f} of {:.0f} MHz: cpupower frequency-set -u {:.0f}MHz", clock.mhz,

@@ -24,7 +24,7 @@ struct ClockLimits {
 };
 
 struct MachineState {
-  bool vector_kernels = true;  // AVX2 or better
+  bool vector_kernels = true;  // AVX2, NEON or better
   bool mpi_in_build = true;
   double memory_free = -1, disk_free = -1;  // bytes; below zero: not known
 

@@ -31,11 +31,13 @@ constexpr Tables kTables = make_tables();
 // bytes a step.
 uint32_t artifact_checksum(std::string_view bytes) {
   uint32_t crc = ~0U;
+#if defined(__x86_64__)
   if (bytes.size() >= kLeastFolded && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1")) {
     const size_t whole = bytes.size() & ~size_t{15};
     crc = fold_checksum(crc, bytes.data(), whole);
     bytes.remove_prefix(whole);
   }
+#endif
   for (; bytes.size() >= kSlices; bytes.remove_prefix(kSlices)) {
     uint64_t next;
     std::memcpy(&next, bytes.data(), kSlices);

@@ -61,7 +61,10 @@ const LaneKernels generic_lanes{decode, finish};
 const LaneKernels& lane_kernels() {
   const LaneKernels* lanes = chosen.load(std::memory_order_acquire);
   if (lanes == nullptr) {
-    lanes = __builtin_cpu_supports("avx2") ? &avx2_lanes : &generic_lanes;
+    lanes = &generic_lanes;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) lanes = &avx2_lanes;
+#endif
     chosen.store(lanes, std::memory_order_release);
   }
   return *lanes;

@@ -18,6 +18,8 @@ constexpr int kSpins = 4000;
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");  // waits a little; most cores take `yield` for nothing
 #else
   std::this_thread::yield();
 #endif

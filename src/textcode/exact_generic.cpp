@@ -1,6 +1,8 @@
 // Compiled with flags of its own (see CMakeLists.txt).
 #if defined(__SSE2__)
 #include <emmintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include <bit>

@@ -8,9 +8,12 @@
 namespace fairway::textcode {
 
 const GroupedKernels& grouped_kernels() {
+#if defined(__x86_64__)
   const std::string_view isa = cpu::kernels().name;
   if (isa == "avx512") return __builtin_cpu_supports("avx512vnni") ? grouped_vnni : grouped_avx512;
-  return isa == "avx2" ? grouped_avx2 : grouped_generic;
+  if (isa == "avx2") return grouped_avx2;
+#endif
+  return grouped_generic;  // NEON on Arm
 }
 
 namespace {

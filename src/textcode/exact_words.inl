@@ -1,7 +1,8 @@
 // Included inside a namespace of its own by each instruction set. Words: sixteen pairs of numbers of 16 bits. PairSums::add()
 // multiplies each with the pair given and adds both products to one of sixteen sums, which begin with {}: a constructor would
 // keep arrays of them out of registers. kAtOnce: how many of the two together,
-// for each of two heads, the registers hold. FAIRWAY_PLAIN_WORDS: as machines do that are no x86-64, for a test.
+// for each of two heads, the registers hold. FAIRWAY_PLAIN_WORDS: as machines do that are neither x86-64 nor Arm, for a
+// test.
 
 constexpr int kWide = 16;
 using Wide = float __attribute__((vector_size(64)));
@@ -70,6 +71,30 @@ struct PairSums {
   void store(int32_t* to) const {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 4 * i), part[i]);
+  }
+};
+#elif defined(__ARM_NEON) && !defined(FAIRWAY_PLAIN_WORDS)  // every 64-bit Arm
+constexpr int kAtOnce = 2;
+struct Words {
+  int16x8x2_t part[2];  // the first of eight pairs, and the second
+};
+static inline Words load_words(const int16_t* p) { return {{vld2q_s16(p), vld2q_s16(p + 16)}}; }
+struct PairSums {
+  int32x4_t part[4];
+  void add(const Words& words, uint32_t pair) {
+    const int16x4_t both = vreinterpret_s16_u32(vdup_n_u32(pair));
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      const int16x8_t first = words.part[i].val[0], second = words.part[i].val[1];
+      part[2 * i] = vmlal_lane_s16(part[2 * i], vget_low_s16(first), both, 0);
+      part[2 * i] = vmlal_lane_s16(part[2 * i], vget_low_s16(second), both, 1);
+      part[2 * i + 1] = vmlal_high_lane_s16(part[2 * i + 1], first, both, 0);
+      part[2 * i + 1] = vmlal_high_lane_s16(part[2 * i + 1], second, both, 1);
+    }
+  }
+  void store(int32_t* to) const {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) vst1q_s32(to + 4 * i, part[i]);
   }
 };
 #else

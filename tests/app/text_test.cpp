@@ -124,7 +124,7 @@ TEST(Compress, GivesTheBytesBackOnAnyThreadsAndInstructions) {
   const double bits = score["val_bpb"].get<double>() * static_cast<double>(text.size()), header = 8 * 36;
   EXPECT_NEAR(8.0 * static_cast<double>(contents(code).size()), bits + header, 0.002 * bits + 64);
   const Args decompress = on_text("decompress", {"--in", code, "--out", back});
-  for (const char* isa : {"generic", "avx2", "avx512"}) {
+  for (const char* isa : {"generic", "avx2", "avx512", "neon"}) {
     std::filesystem::remove(back);
     Args args = decompress;
     args.insert(args.end(), {"--threads", isa == "generic"s ? "1" : "3"});

@@ -9,8 +9,14 @@
 namespace fairway {
 namespace {
 
+#if defined(__aarch64__)
+using CompilerHalf = __fp16;  // g++ 12 has the other name on x86-64 only
+#else
+using CompilerHalf = _Float16;
+#endif
+
 uint16_t compiler_half(float value) {
-  const auto half = static_cast<_Float16>(value);
+  const auto half = static_cast<CompilerHalf>(value);
   uint16_t bits = 0;
   std::memcpy(&bits, &half, sizeof bits);
   return bits;

@@ -79,6 +79,7 @@ const std::vector<LibraryRule> kLibraries{
     {"immintrin.h",
      {"ops/cpu/", "base/", "artifact/lane_kernels_avx2.cpp", "artifact/checksum_fold.cpp", "textcode/exact_avx2.cpp",
       "textcode/exact_avx512.cpp", "textcode/exact_vnni.cpp", "textcode/exact_grouped_vnni.cpp"}},
+    {"arm_neon.h", {"ops/cpu/isa/", "textcode/exact_generic.cpp"}},
 };
 // Our own headers that open what most folders must not see.
 const std::vector<LibraryRule> kDoors{

@@ -49,10 +49,8 @@ class Comparison {
 template <class Op>
 void check_every_case() {
   const cpu::KernelTable& usual = cpu::kernels();
-  for (const char* isa : {"generic", "avx2", "avx512"}) {
-    const cpu::KernelTable* table = cpu::find_kernels(isa);
-    if (table == nullptr) continue;
-    SCOPED_TRACE(isa);
+  for (const cpu::KernelTable* table : cpu::available_kernels()) {
+    SCOPED_TRACE(table->name);
     cpu::use_kernels(*table);
     for (const OpCase<Op>& example : cases(Op{})) {
       Comparison<Op>(example, 1).run();

@@ -216,7 +216,7 @@ TEST(FlashArguments, StartsThatDecreaseOrLieAheadAreRefused) {
   EXPECT_THROW(p.backward(1), std::logic_error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, Flash, testing::ValuesIn(available_tables()), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Isa, Flash, testing::ValuesIn(available_kernels()), isa_test_name);
 
 }  // namespace
 }  // namespace fairway::cpu

@@ -249,7 +249,7 @@ TEST_P(Gemm, BatchedIsManyProducts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, Gemm, testing::ValuesIn(available_tables()), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Isa, Gemm, testing::ValuesIn(available_kernels()), isa_test_name);
 
 }  // namespace
 }  // namespace fairway::cpu

@@ -54,19 +54,11 @@ class ErrorMeter {
   double error_ = 0, power_ = 0;
 };
 
-inline std::vector<const KernelTable*> available_tables() {
-  std::vector<const KernelTable*> tables;
-  for (const char* name : {"generic", "avx2", "avx512"}) {
-    if (const KernelTable* table = find_kernels(name)) tables.push_back(table);
-  }
-  return tables;
-}
-
 // Runs a test once per instruction set and puts the machine's own choice back.
 class IsaTest : public testing::TestWithParam<const KernelTable*> {
  protected:
   void SetUp() override { use_kernels(*GetParam()); }
-  void TearDown() override { use_kernels(*available_tables().back()); }
+  void TearDown() override { use_kernels(*available_kernels().back()); }
 };
 
 inline std::string isa_test_name(const testing::TestParamInfo<const KernelTable*>& info) { return info.param->name; }

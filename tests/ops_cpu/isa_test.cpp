@@ -94,7 +94,7 @@ TEST_P(Maths, PeakProbeCounts) {
   EXPECT_GT(fma_peak_gflops(pool, 1e-4), 0.0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, Maths, testing::ValuesIn(available_tables()), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Isa, Maths, testing::ValuesIn(available_kernels()), isa_test_name);
 
 }  // namespace
 }  // namespace fairway::cpu

@@ -171,7 +171,7 @@ TEST_P(PackedRowsTest, DivideByTiles) {
   EXPECT_EQ(parts, whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, PackedRowsTest, testing::ValuesIn(available_tables()), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Isas, PackedRowsTest, testing::ValuesIn(available_kernels()), isa_test_name);
 
 TEST(PackedRows, UnpackToTheIntegersTimesTheirScale) {
   for (int bits = 2; bits <= 8; ++bits) {

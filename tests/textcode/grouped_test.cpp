@@ -1,5 +1,5 @@
 // Products of a row of tiles with several vectors at once have the bits of one vector at a time, with every instruction set,
-// for the largest numbers and the longest rows; so do those of machines that are no x86-64.
+// for the largest numbers and the longest rows; so do those of machines that are neither x86-64 nor Arm.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -30,9 +30,11 @@ namespace {
 
 std::vector<const GroupedKernels*> grouped_here() {
   std::vector<const GroupedKernels*> out{&plain::kGroupedWords, &grouped_generic};
+#if defined(__x86_64__)
   if (cpu::find_kernels("avx2") != nullptr) out.push_back(&grouped_avx2);
   if (cpu::find_kernels("avx512") != nullptr) out.push_back(&grouped_avx512);
   if (cpu::find_kernels("avx512") != nullptr && __builtin_cpu_supports("avx512vnni")) out.push_back(&grouped_vnni);
+#endif
   return out;
 }
 

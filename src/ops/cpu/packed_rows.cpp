@@ -1,5 +1,9 @@
 #include "ops/cpu/packed_rows.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,8 +21,14 @@ constexpr int kVector = 64;  // bytes: four columns of sixteen rows
 // The table follows the choice of instruction set made for all kernels; AVX-512 without VNNI does better with 256 bits.
 const PackedKernels& packed_kernels() {
   const std::string_view isa = kernels().name;
-  if (isa == "avx512" && __builtin_cpu_supports("avx512vnni")) return packed_vnni;
-  return isa == "generic" ? packed_generic : packed_avx2;
+  if (isa == "generic") return packed_generic;
+#if defined(__x86_64__)
+  return isa == "avx512" && __builtin_cpu_supports("avx512vnni") ? packed_vnni : packed_avx2;
+#elif defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? packed_dot : packed_neon;
+#else
+  return packed_generic;
+#endif
 }
 
 // Four vectors of unsigned weights to the bytes of a tile, and the place of one weight in it.

@@ -1,10 +1,12 @@
-// The table of SIMD kernels, one per instruction set, picked once by CPUID (or by FAIRWAY_ISA=generic|avx2|avx512).
+// The table of SIMD kernels, one per instruction set, picked once by what the processor says of itself (or by FAIRWAY_ISA:
+// generic everywhere, avx2 and avx512 on x86-64, neon on Arm).
 // Kernels take raw pointers and sizes, run on one thread and never allocate. A family of kernels is one .inl file, compiled
-// three times; to add one, declare it here, write it in its .inl and name it in table.inl.
+// for each; to add one, declare it here, write it in its .inl and name it in table.inl.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "ops/cpu/isa/row_kernels.h"
 
@@ -153,6 +155,7 @@ struct KernelTable {
 const KernelTable& kernels();  // throws InputError when FAIRWAY_ISA names something unknown or absent
 const char* isa_name();
 
+std::vector<const KernelTable*> available_kernels();  // that this machine can run, the quickest last
 // The table of that name, or null when it is unknown or this machine cannot run it. For tests and benchmarks.
 const KernelTable* find_kernels(const char* name);
 // Replaces what kernels() returns, for tests and benchmarks; not while another thread computes.

@@ -29,7 +29,9 @@ struct PackedKernels {
   void (*digits)(const DigitArgs&) = nullptr;
   void (*multiply)(const PackedProduct&) = nullptr;
 };
-extern const PackedKernels packed_generic, packed_avx2, packed_vnni;
+extern const PackedKernels packed_generic;
+extern const PackedKernels packed_avx2, packed_vnni;  // x86-64
+extern const PackedKernels packed_neon, packed_dot;   // Arm
 
 // Weights are stored as q + offset, which is not negative.
 constexpr int packed_offset(PackedForm form) { return form == PackedForm::nibbles ? 8 : form == PackedForm::six ? 32 : 128; }
