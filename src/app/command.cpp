@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "app/ranks_wanted.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "comm/launch.h"
+#include "comm/start_ranks.h"
 
 namespace fairway::app {
 namespace {
@@ -15,13 +17,9 @@ constexpr int kMostThreads = 1024;
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 bool json_printed = false;
 
-// The other commands would do the same work in every process, and write the same files.
 void require_one_process(const std::string& name) {
   const Launch launch = find_launch();
   if (launch.kind != Launch::Kind::mpi) return;
-  for (const char* shared : {"train", "score", "quantize", "pack", "run", "doctor"}) {
-    if (name == shared) return;
-  }
   throw InputError(fmt::format("{} = {}: fairway {} runs in one process only; train, score, quantize and pack can use several",
                                launch.variable, launch.size, name));
 }
@@ -48,7 +46,7 @@ CommonFlags in_float(CommonFlags flags) {
   return flags;
 }
 
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body) {
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body, Ranks ranks) {
   CLI::App* command = parent.add_subcommand(name, help);
   auto flags = std::make_shared<CommonFlags>();
   flags->backend = default_backend();
@@ -65,9 +63,15 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
       ->group(kEveryCommand)
       ->capture_default_str()
       ->check(CLI::Range(0, kMostThreads));
-  command->callback([flags, body, name] {
-    require_one_process(name);
+  auto wanted = std::make_shared<RanksWanted>();
+  if (ranks == Ranks::shared) add_ranks_wanted(*command, *wanted);
+  command->callback([flags, wanted, body, name, ranks] {
+    if (ranks == Ranks::refused) require_one_process(name);
     parse_backend(flags->backend);  // refused by every command, also by those that compute nothing
+    if (const int count = ranks_to_start(*wanted, flags->backend); count > 1) {
+      if (const int status = start_ranks(count, command_line()); status != 0) throw CLI::RuntimeError(status);
+      return;
+    }
     if (const int status = body(*flags); status != 0) throw CLI::RuntimeError(status);
   });
   return command;

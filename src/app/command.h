@@ -21,9 +21,17 @@ CommonFlags in_float(CommonFlags flags);
 
 inline constexpr const char* kEveryCommand = "every command";  // the parser's group of the flags above
 
+// What a command does when a launcher has started several processes.
+enum class Ranks : unsigned char {
+  refused,  // they would all do the same work and write the same files
+  shared,   // they share the work; --gpus and --ranks start them without a launcher
+  allowed,  // each does it for itself
+};
+
 // A subcommand's body returns the exit status; it is called after the flags are parsed.
 using Body = std::function<int(const CommonFlags&)>;
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body);
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& help, const Body& body,
+                      Ranks ranks = Ranks::refused);
 
 // For --flags that take a number: CLI11's own range lets NaN pass.
 CLI::Validator number_between(double least, double most);

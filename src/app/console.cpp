@@ -96,7 +96,9 @@ std::string shell_line(const std::vector<std::string>& words) {
 
 GoesOn::GoesOn(const std::string& flag, bool quiet) {
   sigaction(SIGINT, nullptr, &before_);
-  if (quiet || find_launch().kind != Launch::Kind::alone) return;
+  const Launch launch = find_launch();
+  const bool knows_the_command = launch.kind == Launch::Kind::alone || (launch.kind == Launch::Kind::own && launch.rank == 0);
+  if (quiet || !knows_the_command) return;
   std::vector<std::string> words = command_line();
   if (!flag.empty() && !has_word(flag)) words.insert(std::find(words.begin(), words.end(), "--"), flag);
   text_ = "to go on: " + printable(shell_line(words)) + "\n";

@@ -32,7 +32,8 @@ size_t terminal_columns(int stream, size_t otherwise);
 std::string shell_line(const std::vector<std::string>& words);
 
 // While it lives, Ctrl-C outside of what saves by itself ends the program as ever, but first tells the command that goes on
-// from there: this one, with `flag` if that is not among its words. Not for --quiet, nor for ranks, whose launcher is unknown.
+// from there: this one, with `flag` if that is not among its words. Not for --quiet, nor for ranks of another launcher, whose
+// command is unknown.
 class GoesOn {
  public:
   GoesOn(const std::string& flag, bool quiet);

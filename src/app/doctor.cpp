@@ -57,6 +57,12 @@ nlohmann::ordered_json cuda_json() {
   return out;
 }
 
+std::string gpus_text() {
+  const size_t devices = cuda::devices().size();
+  if (devices == 0) return "none for --gpus; --ranks N shares the work among processes on the CPU";
+  return devices == 1 ? "1 for --gpus" : fmt::format("2 to {} for --gpus, one rank on each", devices);
+}
+
 std::string nccl_text() {
   if (!nccl_in_build()) return "not in this build";
   const std::string version = nccl_version();
@@ -97,6 +103,7 @@ nlohmann::ordered_json machine_facts(ThreadPool& pool, bool measure_anew) {
           {"cuda", cuda_json()},
           {"cuda_in_build", cuda::in_build()},
           {"device", devices.empty() ? "" : devices[0].name},
+          {"gpus", devices.size()},
           {"nccl", !nccl_version().empty()},
           {"mpi", mpi_in_build()},
           {"problems", problems_of(state_of_machine(memory_free, error ? -1 : disk_free))}};
@@ -127,10 +134,10 @@ int run_doctor(const CommonFlags& flags) {
   Pieces text{{fmt::format(
       "program  fairway {}\ncpu      {} ({})\nthreads  {}\npeak     {:.0f} GFLOP/s in float32\nmemory   {:.1f} GiB, {:.1f} "
       "free\n"
-      "disk     {:.1f} GiB free here\ncuda     {}\nnccl     {}\nmpi      {}\n",
+      "disk     {:.1f} GiB free here\ncuda     {}\ngpus     {}\nnccl     {}\nmpi      {}\n",
       FAIRWAY_VERSION, cpu_model(), cpu::isa_name(), machine.queue.pool().threads(), number("peak_gflops"),
       number("memory_bytes") / kGiB, number("memory_free_bytes") / kGiB, number("disk_free_bytes") / kGiB, cuda_text(),
-      nccl_text(), mpi_in_build() ? mpi_version() : "not in this build")}};
+      gpus_text(), nccl_text(), mpi_in_build() ? mpi_version() : "not in this build")}};
   const auto problems = facts.at("problems").get<std::vector<std::string>>();
   for (const std::string& problem : problems) {
     text.push_back({"problem", Tone::warning});
@@ -144,7 +151,8 @@ int run_doctor(const CommonFlags& flags) {
 }  // namespace
 
 void add_doctor(CLI::App& program) {
-  add_command(program, "doctor", "what this machine offers, what would go wrong, and how to mend it", run_doctor);
+  add_command(program, "doctor", "what this machine offers, what would go wrong, and how to mend it", run_doctor,
+              Ranks::allowed);
 }
 
 }  // namespace fairway::app

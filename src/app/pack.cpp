@@ -110,8 +110,9 @@ pipeline::Outcome do_pack(const PackRequest& request, const Compute& compute, Co
 
 void add_pack(CLI::App& program) {
   auto request = std::make_shared<PackRequest>();
-  CLI::App* command = add_command(program, "pack", "quantize to a byte budget and write the artifact",
-                                  [request](const CommonFlags& common) { return run_pack(common, *request); });
+  CLI::App* command = add_command(
+      program, "pack", "quantize to a byte budget and write the artifact",
+      [request](const CommonFlags& common) { return run_pack(common, *request); }, Ranks::shared);
   add_quantizing_flags(*command, request);
   command->add_option("--out", request->out, "the artifact (default: RUN/model.fwy)");
   add_budget(*command, request->budget);

@@ -86,8 +86,9 @@ int run_quantize(CommonFlags common, QuantizeRequest request) {
 
 void add_quantize(CLI::App& program) {
   auto flags = std::make_shared<QuantizeRequest>();
-  CLI::App* command = add_command(program, "quantize", "quantize a run's averaged weights by the recipe's own setting",
-                                  [flags](const CommonFlags& common) { return run_quantize(common, *flags); });
+  CLI::App* command = add_command(
+      program, "quantize", "quantize a run's averaged weights by the recipe's own setting",
+      [flags](const CommonFlags& common) { return run_quantize(common, *flags); }, Ranks::shared);
   add_quantizing_flags(*command, flags);
   command->add_option("--out", flags->out, "also write it as an artifact (.fwy)");
 }

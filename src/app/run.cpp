@@ -43,6 +43,16 @@ pipeline::ChainRequest chain_of(const RunFlags& flags) {
   return chain;
 }
 
+void require_one_process_for_many_runs(const RunFlags& flags) {
+  const Launch launch = find_launch();
+  if (flags.seeds.empty() && flags.sweep.empty()) return;
+  if (launch.kind == Launch::Kind::mpi)
+    throw InputError(fmt::format("{} = {}: --seeds and --sweep run in one process only", launch.variable, launch.size));
+  if (launch.kind == Launch::Kind::own)
+    throw InputError(
+        fmt::format("{} ranks: --seeds and --sweep run in one process only; leave out --gpus or --ranks", launch.size));
+}
+
 // What a later phase would refuse is refused before hours of training; the chain learns the data's tokenizer.
 HeldOut require_held_out(const Recipe& recipe, pipeline::ChainRequest& chain) {
   std::optional<HeldOut> held_out = open_held_out(chain.data, recipe, nullptr, chain.tokenizer_file);
@@ -90,8 +100,7 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
   if (!flags.seeds.empty() && flags.seed >= 0) throw InputError("--seeds and --seed: give only one of them");
   if (!flags.against.empty() && flags.seeds.empty())
     throw InputError("--against: a test needs several seeds; add --seeds 1,2,3");
-  if (const Launch launch = find_launch(); launch.kind == Launch::Kind::mpi && !(flags.seeds.empty() && flags.sweep.empty()))
-    throw InputError(fmt::format("{} = {}: --seeds and --sweep run in one process only", launch.variable, launch.size));
+  require_one_process_for_many_runs(flags);
   const Recipe recipe = load_recipe(chain.recipe, chain.overrides);
   const HeldOut held_out = require_held_out(recipe, chain);
   codec_choice(chain.packing.codec);
@@ -125,8 +134,9 @@ int run_pipeline(CommonFlags common, const RunFlags& flags) {
 void add_run(CLI::App& program) {
   constexpr int64_t kMost = 1'000'000'000'000;
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = add_command(program, "run", "the whole pipeline: train, pack, score, audit, samples, report",
-                                  [flags](const CommonFlags& common) { return run_pipeline(common, *flags); });
+  CLI::App* command = add_command(
+      program, "run", "the whole pipeline: train, pack, score, audit, samples, report",
+      [flags](const CommonFlags& common) { return run_pipeline(common, *flags); }, Ranks::shared);
   command->add_option("RECIPE", flags->chain.recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->chain.data, "folder of shards, with validation shards and tokenizer.model")->required();
   command->add_option("--tokenizer", flags->chain.tokenizer_file,

@@ -112,6 +112,8 @@ int run_text(const CommonFlags& common, const ScoreFlags& flags, Communicator& c
                                     {flags.seconds > 0, "--seconds"},
                                     {flags.request->tokens > 0, "--tokens"}})
     if (given) throw InputError(fmt::format("{}: is for validation shards, not for --text", name));
+  if (comm.size() > 1 && flags.text.text == "-")
+    throw InputError(fmt::format("--text -: standard input reaches one of the {} ranks only; give a file", comm.size()));
   return run_score_text(common, *flags.request, flags.text, comm);
 }
 
@@ -147,9 +149,9 @@ pipeline::Outcome do_score(const ScoreRequest& request, const std::string& keep,
 
 void add_score(CLI::App& program) {
   auto flags = std::make_shared<ScoreFlags>();
-  CLI::App* command =
-      add_command(program, "score", "bits per byte of an artifact or of weights on the validation shards, or of any text",
-                  [flags](const CommonFlags& common) { return run_score(common, *flags); });
+  CLI::App* command = add_command(
+      program, "score", "bits per byte of an artifact or of weights on the validation shards, or of any text",
+      [flags](const CommonFlags& common) { return run_score(common, *flags); }, Ranks::shared);
   add_scoring_flags(*command, flags->request, true);
   command->add_option("--text", flags->text.text, "score this text instead of shards: a file, or - for standard input");
   command->add_flag("--surprisal", flags->text.surprisal, "of --text: also the bits of every piece of it");

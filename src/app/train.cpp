@@ -110,8 +110,9 @@ pipeline::Outcome do_train(const TrainRequest& asked, const Compute& compute, Co
 void add_train(CLI::App& program) {
   constexpr int64_t kMost = 1'000'000'000'000;
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* command = add_command(program, "train", "train a recipe and average its weights",
-                                  [flags](const CommonFlags& common) { return run_train(common, *flags); });
+  CLI::App* command = add_command(
+      program, "train", "train a recipe and average its weights",
+      [flags](const CommonFlags& common) { return run_train(common, *flags); }, Ranks::shared);
   command->add_option("RECIPE", flags->recipe, "a built-in recipe or a TOML file")->required();
   command->add_option("--data", flags->data, "folder of shards")->required();
   command->add_option("--tokenizer", flags->tokenizer,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "comm/mpi_start.h"
 #include "comm/nccl_start.h"
+#include "comm/own_ranks.h"
 
 namespace fairway {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 struct Variables {
   const char *size, *rank, *local_size, *local_rank;
 };
+constexpr Variables kOwn{kRankCountVariable, kRankVariable, kRankCountVariable, kRankVariable};  // all on one machine
 constexpr Variables kMpiLaunchers[] = {
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"},
@@ -50,12 +52,13 @@ Launch launched(Launch::Kind kind, const Variables& names, const Environment& en
 bool several(const Launch& launch) { return launch.size > 1 && launch.rank >= 0 && launch.rank < launch.size; }
 
 std::unique_ptr<Communicator> start(const Launch& launch) {
+  if (launch.kind == Launch::Kind::own) return start_own(launch);
   const std::string told = launch.variable + " = " + std::to_string(launch.size);
   if (launch.kind == Launch::Kind::torchrun) {
-    throw InputError(told +
-                     " and RANK are set, as by torchrun, without an MPI launcher's variables: that works only for training " +
-                     "on CUDA devices; ranks on the CPU use MPI; start them with mpirun -n " + std::to_string(launch.size) +
-                     " fairway …, or unset WORLD_SIZE");
+    throw InputError(
+        told + " and RANK are set, as by torchrun, without an MPI launcher's variables: that works only for training " +
+        "on CUDA devices; ranks on the CPU meet otherwise; unset WORLD_SIZE and give --ranks " + std::to_string(launch.size) +
+        ", or start them with mpirun -n " + std::to_string(launch.size) + " fairway …");
   }
   if (!mpi_in_build()) {
     throw InputError(told +
@@ -67,6 +70,8 @@ std::unique_ptr<Communicator> start(const Launch& launch) {
 }  // namespace
 
 Launch find_launch(const Environment& environment) {
+  const Launch own = launched(Launch::Kind::own, kOwn, environment);
+  if (several(own)) return own;
   for (const Variables& names : kMpiLaunchers) {
     Launch found = launched(Launch::Kind::mpi, names, environment);
     if (several(found)) return found;
@@ -104,7 +109,8 @@ Carrier parse_carrier(std::string_view name) {
 Communicator& device_world(Carrier carrier, int devices) {
   const Launch launch = find_launch();
   if (launch.kind == Launch::Kind::torchrun && carrier != Carrier::mpi) carrier = Carrier::nccl;
-  Communicator* host = launch.kind == Launch::Kind::mpi ? &world() : nullptr;
+  const bool meets_on_host = launch.kind == Launch::Kind::mpi || launch.kind == Launch::Kind::own;
+  Communicator* host = meets_on_host ? &world() : nullptr;
   if (carrier == Carrier::automatic && host != nullptr && devices >= host->local_size() && !nccl_version().empty())
     carrier = Carrier::nccl;
   if (carrier != Carrier::nccl) return world();

@@ -1,4 +1,5 @@
-// How this process was started: alone, or as one rank of many by mpirun, srun or a launcher with torchrun's variables.
+// How this process was started: alone, or as one rank of many by mpirun, srun, a launcher with torchrun's variables, or by
+// this program itself (start_ranks.h).
 #pragma once
 
 #include <functional>
@@ -10,14 +11,20 @@
 namespace fairway {
 
 struct Launch {
-  enum class Kind : uint8_t { alone, mpi, torchrun };
+  enum class Kind : uint8_t { alone, mpi, torchrun, own };
   Kind kind = Kind::alone;
   int size = 1, rank = 0;
   std::string variable;                // the environment variable that told
   int local_rank = 0, local_size = 1;  // on this machine; where nobody tells, all ranks are on one
 };
 
-// Reads OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS (MPI launchers), then WORLD_SIZE with RANK (torchrun).
+// What start_ranks() sets, and its ranks read.
+inline constexpr const char* kRankCountVariable = "FAIRWAY_RANK_COUNT";
+inline constexpr const char* kRankVariable = "FAIRWAY_RANK";
+inline constexpr const char* kRankMemoryVariable = "FAIRWAY_RANK_MEMORY";
+
+// Reads this program's own variables, then OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS (MPI launchers), then
+// WORLD_SIZE with RANK (torchrun).
 // A launcher that started one process is the same as none.
 using Environment = std::function<const char*(const char* name)>;
 Launch find_launch(const Environment& environment);

@@ -1,7 +1,6 @@
 // Ranks over MPI. Nothing blocks inside the library: every call is started and then polled, so that a rank that fails or stops
 // is noticed while the others wait for it. Tensors on a device pass through pinned host memory.
 #include <mpi.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include "comm/device_staging.h"
 #include "comm/launch.h"
 #include "comm/mpi_start.h"
+#include "comm/patience.h"
 #include "comm/watchdog.h"
 
 namespace fairway {
@@ -183,18 +183,12 @@ Tensor MpiRanks::incoming(const Tensor& tensor, Flight& flight) {
 }
 
 void MpiRanks::poll(MPI_Request& request) {
-  constexpr int kBusy = 200, kYielding = 4000;  // polls before the core is offered to others, and before this rank sleeps
-  constexpr useconds_t kNap = 20;
   int done = 0;
-  for (int polls = 0;; ++polls) {
+  for (Patience patience;; patience.look_again()) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done != 0) return;
     if (const int silent = silent_rank_.load(std::memory_order_relaxed); silent >= 0)
       end_all("fairway: rank " + std::to_string(silent) + " does not answer (stopped?); the run ends", 1);
-    if (polls > kYielding)
-      usleep(kNap);
-    else if (polls > kBusy)
-      sched_yield();
   }
 }
 

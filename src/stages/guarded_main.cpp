@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/output.h"
+#include "base/rank_failure.h"
 #include "comm/launch.h"
+#include "comm/own_ranks.h"
 
 namespace fairway {
 namespace {
@@ -16,6 +18,7 @@ int fail_with(const TellFailure& tell, const std::string& words, int status) {
   const std::string sentence = printable(words);
   if (Communicator* comm = world_if_made()) comm->end_all(sentence, status);
   const Launch launch = find_launch();
+  if (told_to_parent(launch, sentence, status)) return status;
   if (launch.kind != Launch::Kind::mpi || launch.rank == 0) tell(sentence, status);
   return status;
 }
@@ -34,6 +37,8 @@ int guarded_main(const std::string& program, const std::function<int()>& work, c
     return status;
   } catch (const InputError& error) {
     return fail(program + ": " + error.what(), 2);
+  } catch (const RankFailure& failure) {
+    return fail(failure.what(), failure.status());
   } catch (const std::bad_alloc&) {
     return fail(program + ": out of memory", 1);
   } catch (const std::length_error&) {  // what a container says when asked for more than any memory has

@@ -48,6 +48,7 @@ const std::vector<std::string> kOrder{"data train-tokenizer",
                                       "man"};
 
 const std::map<std::string, std::string> kLeftOut{
+    {"fairway run record --data shards --out runs/eight --gpus 8", "needs eight cards"},
     {"fairway report runs/a --serve", "serves until it is stopped; tests/report does that"},
     {"fairway report runs --serve", "serves until it is stopped; tests/report does that"},
     {"fairway bench quantize runs/a --data shards --train-data shards --only int6", "scores several times, half a minute"},

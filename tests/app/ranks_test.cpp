@@ -10,7 +10,7 @@
 #include <fstream>
 #include <map>
 
-#include "app/world.h"
+#include "app/ranks_world.h"
 #include "base/rng.h"
 
 namespace {
@@ -20,77 +20,13 @@ using testing::HasSubstr;
 
 Args ranks(int count) { return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-n", std::to_string(count)}; }
 
-size_t occurrences(const std::string& text, const std::string& what) {
-  size_t count = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
-}
-
-// The processes whose parent is `parent`, in rising order: mpirun starts rank 0 first.
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> out;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string stat = contents(entry.path() / "stat");
-    const size_t end = stat.rfind(')');
-    if (end != std::string::npos && std::atoi(stat.c_str() + end + 4) == parent) out.push_back(std::atoi(name.c_str()));
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-// Waits until mpirun has started them all.
-std::vector<pid_t> ranks_of(Child& mpirun, size_t count) {
-  std::vector<pid_t> all;
-  while (all.size() < count && mpirun.running()) all = children_of(mpirun.pid());
-  return all;
-}
-
-// Gone, or dead and waiting for a parent to notice.
-bool ended(pid_t pid) {
-  for (int tries = 0; tries < 1000; ++tries, ::usleep(10000)) {
-    const std::string stat = contents(fs::path("/proc") / std::to_string(pid) / "stat");
-    const size_t end = stat.rfind(')');
-    if (end == std::string::npos || stat[end + 2] == 'Z' || stat[end + 2] == 'X') return true;
-  }
-  return false;
-}
-
-class Ranks : public testing::Test {
+class Ranks : public RanksWorld {
  protected:
   void SetUp() override {
     if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "mpirun is not installed (openmpi-bin)";
     if (!run_json({"doctor"})["mpi"].get<bool>()) GTEST_SKIP() << "this program was built without MPI (libopenmpi-dev)";
-    setenv("FAIRWAY_WATCHDOG_SECONDS", "3", 1);
-    make_data(scratch_ / "data");
+    RanksWorld::SetUp();
   }
-  void TearDown() override { unsetenv("FAIRWAY_WATCHDOG_SECONDS"); }
-
-  // Four emulated ranks with one micro-batch each.
-  Args train(const std::string& run, int steps, const Args& more = {}) const {
-    Args args{"--steps",   std::to_string(steps),
-              "--set",     "train.emulated_world=4",
-              "--set",     "train.checkpoint_every=3",
-              "--set",     "train.validate_every=6",
-              "--threads", "1"};
-    args.insert(args.end(), more.begin(), more.end());
-    return train_smoke(scratch_ / "data", scratch_ / run, args);
-  }
-  RunBytes straight(int steps) {
-    const Outcome made = run_program(train("straight", steps));
-    EXPECT_EQ(made.status, 0) << made.text();
-    return bytes_of_run(scratch_ / "straight");
-  }
-  size_t records(const std::string& run) const {
-    const std::string text = contents(scratch_ / run / "metrics.jsonl");
-    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
-  }
-  void wait_for_records(Child& child, const std::string& run, size_t count) const {
-    while (child.running() && records(run) < count) ::usleep(500);
-  }
-
-  ScratchFolder scratch_;
 };
 
 TEST_F(Ranks, AnyNumberOfThemGivesTheSameBytes) {

@@ -54,6 +54,11 @@ TEST(Launch, ReadsTheLaunchersVariables) {
   EXPECT_EQ(launched({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}}).kind, Launch::Kind::mpi);
   EXPECT_EQ(launched({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}).kind, Launch::Kind::mpi);
   EXPECT_EQ(launched({{"WORLD_SIZE", "8"}, {"RANK", "7"}}).kind, Launch::Kind::torchrun);
+  const Launch own =
+      launched({{"FAIRWAY_RANK_COUNT", "4"}, {"FAIRWAY_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}});
+  EXPECT_EQ(own.kind, Launch::Kind::own) << "a task of Slurm that has started ranks itself";
+  EXPECT_EQ(own.local_rank, 3);
+  EXPECT_EQ(own.local_size, 4);
 }
 
 TEST(Launch, TellsWhichDeviceIsTheRanks) {
