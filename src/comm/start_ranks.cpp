@@ -124,8 +124,8 @@ void Family::start(int rank, const std::vector<char*>& words) {
   if (getppid() != parent) _exit(1);
   if (rank != 0) {
     const int none = open("/dev/null", O_RDWR);
-    dup2(none, STDIN_FILENO);
-    dup2(none, STDOUT_FILENO);
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO})
+      if (dup2(none, stream) < 0) close(stream);  // a root without devices
     close(none);
   }
   restore_signals();
