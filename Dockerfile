@@ -2,8 +2,8 @@
 # docker build -t fairway-cuda --build-arg BACKEND=cuda \
 #   --build-arg BUILD_IMAGE=nvidia/cuda:13.0.0-cudnn-devel-ubuntu24.04 \
 #   --build-arg RUN_IMAGE=nvidia/cuda:13.0.0-cudnn-runtime-ubuntu24.04 .
-# docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/work" fairway run demo --data shards --out runs/a --seconds 150
-# docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/work" --gpus all fairway-cuda run record --data shards --out runs/b --gpus 8
+# docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/data" fairway run demo --data shards --out runs/a --seconds 150
+# docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/data" --gpus all fairway-cuda run record --data shards --out runs/b --gpus 8
 ARG BUILD_IMAGE=debian:12
 ARG RUN_IMAGE=debian:12-slim
 
@@ -36,5 +36,5 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
 COPY --from=build /installed /usr/local
 RUN useradd --uid 10001 --create-home fairway
 USER 10001
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["fairway"]

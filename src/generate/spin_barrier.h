@@ -1,8 +1,8 @@
-// Where threads of a team wait for each other between parts that take microseconds: they spin, and give way only after a while.
+// Where threads of a team wait for each other between parts that take microseconds: they spin, and sleep only after a while. A
+// sleeping thread is woken at once; one that gives way instead waits for its turn behind all others of a busy machine.
 #pragma once
 
 #include <atomic>
-#include <thread>
 
 namespace fairway {
 
@@ -15,12 +15,13 @@ class SpinBarrier {
     const unsigned round = round_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
       arrived_.store(0, std::memory_order_relaxed);
-      round_.store(round + 1, std::memory_order_release);
+      round_.store(round + 1);  // sequential, or whoever falls asleep now could miss it and not be seen by notify_all()
+      round_.notify_all();
       return;
     }
-    for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-      if (spins > kSpins) std::this_thread::yield();
-    }
+    for (int spins = 0; spins < kSpins; ++spins)
+      if (round_.load(std::memory_order_acquire) != round) return;
+    round_.wait(round, std::memory_order_acquire);
   }
 
  private:
