@@ -91,7 +91,8 @@ TEST(Fetched, IsPinnedByVersionAndHash) {
   const std::regex fetches("pip3? (download|install)|\\b(curl|wget) +(-|http|\"|\\$)|git clone|docker pull|npm (ci|install)");
   std::vector<fs::path> files{FAIRWAY_SOURCE_DIR "/Makefile"};
   for (const char* folder : {"scripts", ".ci"})
-    for (const auto& entry : fs::directory_iterator(fs::path(FAIRWAY_SOURCE_DIR) / folder)) files.push_back(entry.path());
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(FAIRWAY_SOURCE_DIR) / folder))
+      if (entry.is_regular_file()) files.push_back(entry.path());
   int found = 0;
   for (const fs::path& file : files) {
     std::istringstream lines(contents_of(file));
