@@ -86,7 +86,8 @@ std::vector<std::string> problems_of(const MachineState& state) {
   add_cards(state, problems);
   if (!state.mpi_in_build)
     problems.emplace_back(
-        "built without MPI, so one process only: apt-get install libopenmpi-dev openmpi-bin, then make build");
+        "built without MPI, which runs on several machines want (--gpus and --ranks do not): apt-get install libopenmpi-dev "
+        "openmpi-bin, then make build");
   return problems;
 }
 
