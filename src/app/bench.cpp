@@ -182,6 +182,7 @@ void add_bench(CLI::App& program) {
   add_tilt_bench(*bench);
   add_attention_bench(*bench);
   add_scaling_bench(*bench);
+  add_ranks_bench(*bench);
 }
 
 }  // namespace fairway::app

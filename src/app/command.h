@@ -77,6 +77,7 @@ void add_adapters_bench(CLI::App& bench);
 void add_tilt_bench(CLI::App& bench);
 void add_attention_bench(CLI::App& bench);
 void add_scaling_bench(CLI::App& bench);
+void add_ranks_bench(CLI::App& bench);
 void add_compare(CLI::App& program);
 void add_report(CLI::App& program);
 void add_doctor(CLI::App& program);

@@ -1,10 +1,10 @@
 #include "bench/step_bench.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "bench/random_batch.h"
 #include "model/initialize.h"
 #include "score/eval_model.h"
 
@@ -12,32 +12,6 @@ namespace fairway::bench {
 namespace {
 
 constexpr double kTolerance = 1e-9;  // normalised squared error of float32 results, accumulated in another order
-
-// Random tokens in memory of its own. Packed documents have lengths as web pages do: log-normal around a few hundred tokens,
-// cut where the recipe cuts them, so that they begin anywhere in a kernel's tiles.
-struct RandomBatch {
-  RandomBatch(const Recipe& recipe, const Geometry& geometry)
-      : tokens(static_cast<size_t>(geometry.tokens)), targets(tokens.size()), starts(tokens.size(), 0) {
-    Rng rng(7);
-    size_t end = 0, left = 0;
-    for (size_t i = 0, start = 0; i < tokens.size(); ++i) {
-      tokens[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
-      targets[i] = static_cast<int32_t>(rng.below(static_cast<uint64_t>(recipe.model.vocab)));
-      if (i == end) {
-        if (left == 0) left = static_cast<size_t>(std::exp(6 + rng.normal())) + 1;
-        start = i;
-        end = i + std::min(left, static_cast<size_t>(recipe.data.max_segment));
-        left -= end - i;
-      }
-      starts[i] = static_cast<int32_t>(start);
-    }
-  }
-  MicroBatch view() {
-    const Spec spec{{static_cast<int64_t>(tokens.size())}, DType::i32};
-    return {make_view(tokens.data(), spec), make_view(targets.data(), spec), make_view(starts.data(), spec)};
-  }
-  std::vector<int32_t> tokens, targets, starts;
-};
 
 // Weights off their starting point: zero projections and unit scales would hide errors.
 void perturb(ParamStore& params) {
