@@ -30,6 +30,12 @@ void tell_changes(uint64_t documents, uint64_t bytes, uint64_t all_documents, ui
                   bytes, all_bytes, documents, all_documents));
 }
 
+std::string left_out_sentence(const data::TokenizeOptions& options, uint64_t left_out) {
+  if (!options.apart) return "";
+  if (left_out == 0) return "the validation text has none of the training documents\n";
+  return fmt::format("left out {} training document{} that the validation text has too\n", left_out, left_out == 1 ? "" : "s");
+}
+
 void add_tokenize(CLI::App& parent) {
   auto options = std::make_shared<data::TokenizeOptions>();
   auto inputs = std::make_shared<std::vector<std::string>>();
@@ -57,13 +63,15 @@ void add_tokenize(CLI::App& parent) {
                       {"text_bytes", r.text_bytes},
                       {"changed_documents", r.changed_documents},
                       {"changed_bytes", r.changed_bytes},
+                      {"left_out_documents", r.left_out},
                       {"shards", r.shards},
                       {"shuffle", seed_json(options->shuffle)},
                       {"pieces", options->pieces},
                       {"seconds", r.seconds},
                       {"resumed_documents", r.resumed_documents}},
                      fmt::format("{} documents, {} tokens, {} bytes in {} shards ({:.1f} s) to {}\n", r.documents, r.tokens,
-                                 r.bytes, r.shards, r.seconds, options->out.string()));
+                                 r.bytes, r.shards, r.seconds, options->out.string()) +
+                         left_out_sentence(*options, r.left_out));
         return 0;
       });
   command->add_option("IN", *inputs, "training text");
@@ -79,6 +87,7 @@ void add_tokenize(CLI::App& parent) {
           "cut longer training documents into pieces of at most this many tokens, each a document of its own (0: none)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
   command->add_option("--val", *validation, "text of the validation shard");
+  command->add_flag("--apart", options->apart, "leave out training documents that the validation text has too");
   command->add_flag("--byte-counts", options->byte_counts, "also write the bytes of each validation token");
   command->add_flag("--case-ops", options->case_ops,
                     "transform the case of letters first (bijective; implied by a tokenizer with the operators)");

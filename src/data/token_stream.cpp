@@ -59,8 +59,9 @@ bool read_journal(const std::filesystem::path& path, const std::string& key, Str
   try {
     const auto json = parse_json_or_discard(read_file(path, 1 << 16), path.string());
     if (json.at("key").get<std::string>() != key) return false;
-    state = {json.at("file"),       json.at("records"), json.at("documents"),         json.at("tokens"),       json.at("bytes"),
-             json.at("text_bytes"), json.at("hashes"),  json.at("changed_documents"), json.at("changed_bytes")};
+    state = {json.at("file"),          json.at("records"),    json.at("documents"), json.at("tokens"),
+             json.at("bytes"),         json.at("text_bytes"), json.at("hashes"),    json.at("changed_documents"),
+             json.at("changed_bytes"), json.at("left_out")};
     return true;
   } catch (const nlohmann::json::exception&) {
     return false;  // an unreadable journal only costs the work it stood for
@@ -116,7 +117,8 @@ void TokenStream::checkpoint() {
                                {"text_bytes", state_.text_bytes},
                                {"hashes", state_.hashes},
                                {"changed_documents", state_.changed_documents},
-                               {"changed_bytes", state_.changed_bytes}};
+                               {"changed_bytes", state_.changed_bytes},
+                               {"left_out", state_.left_out}};
   write_file_atomic(journal_path_, json.dump() + "\n");
 }
 

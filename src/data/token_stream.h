@@ -14,6 +14,7 @@ struct StreamState {
   uint64_t documents = 0, tokens = 0, bytes = 0, text_bytes = 0;
   uint64_t hashes = 0;                                // of documents
   uint64_t changed_documents = 0, changed_bytes = 0;  // by the tokenizer
+  uint64_t left_out = 0;                              // documents that are not in the stream
 };
 
 class TokenStream {

@@ -39,7 +39,7 @@ struct Job {
   std::vector<int> ids;
   std::vector<uint16_t> tokens, bytes;
   std::vector<uint64_t> hashes;  // of its documents
-  uint64_t counted_bytes = 0, text_bytes = 0, changed_documents = 0, changed_bytes = 0;
+  uint64_t counted_bytes = 0, text_bytes = 0, changed_documents = 0, changed_bytes = 0, left_out = 0;
 };
 
 // Reads the records of several files in order, skipping what an earlier run did.
@@ -90,29 +90,37 @@ class RecordFeed {
 
 class Encoder {
  public:
-  // Documents of more than `longest` tokens are cut into pieces; 0: none are.
-  Encoder(const DocumentEncoder& encoder, uint64_t longest) : encoder_(encoder), longest_(longest) {}
+  // Documents of more than `longest` tokens are cut into pieces; 0: none are. Documents whose hash is among the sorted
+  // `unwanted` are left out.
+  Encoder(const DocumentEncoder& encoder, uint64_t longest, std::vector<uint64_t> unwanted)
+      : encoder_(encoder), longest_(longest), unwanted_(std::move(unwanted)) {}
 
   void operator()(Job& job) const {
     job.tokens.clear();
     job.bytes.clear();
     job.hashes.clear();
-    job.counted_bytes = job.text_bytes = job.changed_documents = job.changed_bytes = 0;
+    job.counted_bytes = job.text_bytes = job.changed_documents = job.changed_bytes = job.left_out = 0;
     for (size_t i = 0; i < job.used; ++i) {
       Record& record = job.records[i];
       const size_t first = job.bytes.size();
       job.reader->decode(record);
-      job.text_bytes += record.text.size();
+      uint64_t changed = 0;
       try {
-        const uint64_t changed = encoder_.encode(record.text, job.ids, job.bytes);
-        job.changed_documents += changed > 0 ? 1 : 0;
-        job.changed_bytes += changed;
+        changed = encoder_.encode(record.text, job.ids, job.bytes);
       } catch (const InputError& error) {
         throw InputError(job.reader->place(record) + ": " + error.what());
       }
       const size_t begin = job.tokens.size();
       job.tokens.insert(job.tokens.end(), job.ids.begin(), job.ids.end());
-      hash(job, begin);
+      if (!hash(job, begin)) {
+        job.tokens.resize(begin);
+        job.bytes.resize(first);
+        ++job.left_out;
+        continue;
+      }
+      job.text_bytes += record.text.size();
+      job.changed_documents += changed > 0 ? 1 : 0;
+      job.changed_bytes += changed;
       if (longest_ == 0 || job.ids.size() <= longest_) continue;
       cut(job, first);
       job.tokens.resize(begin);
@@ -122,10 +130,16 @@ class Encoder {
   }
 
  private:
-  static void hash(Job& job, size_t begin) {  // the whole document, whose tokens are the last
-    DocumentHasher hasher([&](const DocumentHasher::Document& document) { job.hashes.push_back(document.hash); });
+  // Of the whole document, whose tokens are the last. False: it is unwanted, and its hash is not kept.
+  bool hash(Job& job, size_t begin) const {
+    bool wanted = true;
+    DocumentHasher hasher([&](const DocumentHasher::Document& document) {
+      wanted = !std::binary_search(unwanted_.begin(), unwanted_.end(), document.hash);
+      if (wanted) job.hashes.push_back(document.hash);
+    });
     hasher.feed(std::span(job.tokens).subspan(begin));
     hasher.finish();
+    return wanted;
   }
 
   // Into the fewest pieces, whose lengths differ by one at most; each begins with BOS, which has no bytes. The document's own
@@ -148,6 +162,7 @@ class Encoder {
 
   const DocumentEncoder& encoder_;
   uint64_t longest_;
+  std::vector<uint64_t> unwanted_;
 };
 
 // Everything the tokens depend on: another key means that journalled work is of no use.
@@ -172,7 +187,8 @@ void encode_stream(const std::vector<std::filesystem::path>& inputs, const Encod
     stream.append(job.tokens, job.bytes, job.hashes);
     state.file = job.file + (job.file_ended ? 1 : 0);
     state.records = job.file_ended ? 0 : job.records_after;
-    state.documents += job.used;
+    state.documents += job.used - job.left_out;
+    state.left_out += job.left_out;
     state.tokens += job.tokens.size();
     state.bytes += job.counted_bytes;
     state.text_bytes += job.text_bytes;
@@ -259,6 +275,8 @@ void check(const TokenizeOptions& options) {
   if (options.pieces == 1) throw InputError("--pieces 1: a piece begins with BOS, so it has at least 2 tokens");
   if (options.pieces > 0 && options.inputs.empty())
     throw InputError("--pieces cuts training documents, but no training text was given");
+  if (options.apart && (options.inputs.empty() || !options.validation))
+    throw InputError("--apart keeps training and validation text apart; give both, the second with --val");
   if (options.shards < 0 || options.shards > 999999)
     throw InputError(fmt::format("{} shards were asked for; expected 1 to 999999", options.shards));
   if (options.shard_tokens < 1 || options.shard_tokens > kMaxShardTokens)
@@ -272,6 +290,9 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
   encode_stream(inputs, encoder, options, stream);
   const StreamState& state = stream.state();
   const bool train = kind == "train";
+  if (state.left_out > 0 && state.tokens == 0)
+    throw InputError(fmt::format("{}: the validation text has all of its documents too, so none is left to train on",
+                                 inputs.front().string()));
   if (state.tokens == 0) throw InputError(fmt::format("{}: no documents were found", inputs.front().string()));
   if (train && state.tokens < static_cast<uint64_t>(options.shards))
     throw InputError(fmt::format("{} tokens cannot fill {} shards", state.tokens, options.shards));
@@ -303,6 +324,21 @@ void tokenize_kind(std::string_view kind, const std::vector<std::filesystem::pat
   (train ? manifest.bytes : manifest.val_bytes) = state.bytes;
 }
 
+std::vector<uint64_t> sorted_hashes(const TokenStream& stream) {
+  std::vector<uint64_t> hashes;
+  DocumentHasher hasher([&](const DocumentHasher::Document& document) { hashes.push_back(document.hash); });
+  std::vector<uint16_t> slab(std::min<uint64_t>(stream.state().tokens, 1 << 20));
+  for (uint64_t at = 0; at < stream.state().tokens;) {
+    const auto part = std::span(slab).first(std::min<uint64_t>(slab.size(), stream.state().tokens - at));
+    stream.read(at, part);
+    hasher.feed(part);
+    at += part.size();
+  }
+  hasher.finish();
+  std::sort(hashes.begin(), hashes.end());
+  return hashes;
+}
+
 // Both kinds go before the first is made again: a run stopped between them must not leave shards of two tokenizers.
 void remove_shards(const std::filesystem::path& folder, Manifest& manifest) {
   for (const ManifestShard& shard : manifest.shards) remove_file(folder / shard.name);
@@ -324,8 +360,9 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
       val_encoder(tokenizer, options.case_ops, held_out_bytes(options.case_ops));
   std::vector<std::filesystem::path> validation;
   if (options.validation) validation.push_back(*options.validation);
-  const std::string train_key = stream_key(options.inputs, tokenizer, options, options.pieces),
-                    val_key = stream_key(validation, tokenizer, options, 0);
+  const std::string val_key = stream_key(validation, tokenizer, options, 0);
+  std::string train_key = stream_key(options.inputs, tokenizer, options, options.pieces);
+  if (options.apart) train_key = sha256_hex(train_key + val_key);
 
   if (const std::error_code error = disk::make_folders(options.out))
     throw WorkError(fmt::format("{}: cannot create this folder: {}", options.out.string(), error.message()));
@@ -346,6 +383,7 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
   manifest.case_ops = options.case_ops;
 
   TokenizeResult result;
+  std::vector<uint64_t> held_out;  // the validation text's documents, where they are kept apart
   const auto run = [&](std::string_view kind, const std::vector<std::filesystem::path>& inputs, const std::string& key,
                        const Encoder& encoder) {
     if (inputs.empty()) return;
@@ -361,12 +399,16 @@ TokenizeResult tokenize(const TokenizeOptions& asked) {
     result.text_bytes += state.text_bytes;
     result.changed_documents += state.changed_documents;
     result.changed_bytes += state.changed_bytes;
+    result.left_out += state.left_out;
+    if (options.apart && kind == "val") held_out = sorted_hashes(stream);
     write_manifest(options.out, manifest);
     stream.remove();
   };
   write_file_atomic(options.out / "tokenizer.model", tokenizer.bytes());
-  run("train", options.inputs, train_key, Encoder(train_encoder, options.pieces));
-  run("val", validation, val_key, Encoder(val_encoder, 0));
+  const auto run_validation = [&] { run("val", validation, val_key, Encoder(val_encoder, 0, {})); };
+  if (options.apart) run_validation();  // what it has decides about the training text's documents
+  run("train", options.inputs, train_key, Encoder(train_encoder, options.pieces, std::move(held_out)));
+  if (!options.apart) run_validation();
   result.shards = static_cast<int>((options.inputs.empty() ? 0 : list_train(options.out).size()) +
                                    (validation.empty() ? 0 : list_validation(options.out).size()));
   result.seconds = watch.seconds();

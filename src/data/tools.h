@@ -27,6 +27,7 @@ struct TokenizeOptions {
   int threads = 2;
   bool byte_counts = false;  // also fineweb_val_bytes_*.bin: original bytes of each validation token
   bool case_ops = false;     // transform the text first (spec A.7); implies byte_counts, implied by a tokenizer with operators
+  bool apart = false;        // leave out training documents that the validation text has too (document_hashes.h)
   double checkpoint_seconds = 5;  // how often the work so far is made safe; what came after is done again
   std::function<void(const TokenizeProgress&)> progress;  // called now and then; may throw to stop, the work so far is kept
 };
@@ -36,6 +37,7 @@ struct TokenizeResult {
   uint64_t bytes = 0;       // as scoring counts them (after normalisation), train and validation together
   uint64_t text_bytes = 0;  // UTF-8 of the documents as read
   uint64_t changed_documents = 0, changed_bytes = 0;  // what the tokenizer does not keep as written
+  uint64_t left_out = 0;                              // training documents that the validation text has too
   int shards = 0;
   double seconds = 0;
   uint64_t resumed_documents = 0;  // taken over from an interrupted run

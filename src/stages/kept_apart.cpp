@@ -14,7 +14,8 @@ data::SharedDocuments require_apart(const TrainRequest& request, const std::opti
   const data::SharedDocuments shared = data::find_shared(request.data, held_out->tokens);
   if (shared.shared > 0 && !request.allow_shared)
     throw InputError(folder + ": " + sentence_of(shared) +
-                     "; take them out of the training text, or train on them with --allow-shared-documents, which no audit "
+                     "; take them out of the training text (data tokenize --apart), or train on them with "
+                     "--allow-shared-documents, which no audit "
                      "calls legal");
   return shared;
 }

@@ -220,6 +220,71 @@ TEST_F(SharedDocumentsTest, InterruptedWorkHasTheSameHashes) {
   EXPECT_EQ(read_manifest(options_.out)->hashes->sha256, expected);
 }
 
+TEST_F(SharedDocumentsTest, ApartLeavesOutWhatTheValidationTextHas) {
+  const auto shards = [&] {
+    std::string all;
+    for (const auto& file : list_train(options_.out)) all += read_file(file, 1 << 20);
+    return all;
+  };
+  for (const uint64_t pieces : {0, 20}) {
+    options_.pieces = pieces;
+    options_.apart = false;
+    found();
+    const std::string expected = shards(), hashes = read_manifest(options_.out)->hashes->sha256;
+    const std::vector<std::string> apart = train_;
+    train_.insert(train_.begin() + 50, validation_[21]);
+    train_.push_back(validation_[4]);
+    train_.push_back(validation_[4]);
+    options_.apart = true;
+    EXPECT_EQ(found().shared, 0U);
+    EXPECT_EQ(shards(), expected) << pieces;
+    EXPECT_EQ(read_manifest(options_.out)->hashes->sha256, hashes);
+    EXPECT_EQ(read_manifest(options_.out)->documents, 120U);
+    EXPECT_EQ(tokenize(options_).left_out, 3U);
+    train_ = apart;
+  }
+  EXPECT_EQ(found().shared, 0U);
+  EXPECT_EQ(tokenize(options_).left_out, 0U);
+}
+
+TEST_F(SharedDocumentsTest, InterruptedWorkLeavesOutTheSame) {
+  for (uint64_t d = 1000; d < 2500; ++d) train_.push_back(document(d, 30));
+  train_.insert(train_.begin() + 20, validation_[2]);
+  train_.push_back(validation_[3]);
+  options_.apart = true;
+  found();
+  const std::string expected = read_manifest(options_.out)->hashes->sha256;
+  options_.out = folder_ / "stopped";
+  options_.checkpoint_seconds = 0;
+  options_.progress = [&](const TokenizeProgress& now) {
+    if (now.documents > 600) throw WorkError("interrupted");
+  };
+  EXPECT_THROW(tokenize(options_), WorkError);
+  options_.progress = {};
+  const TokenizeResult result = tokenize(options_);
+  EXPECT_GT(result.resumed_documents, 0U);
+  EXPECT_EQ(result.left_out, 2U);  // one of them before the interruption
+  EXPECT_EQ(read_manifest(options_.out)->hashes->sha256, expected);
+}
+
+TEST_F(SharedDocumentsTest, ApartNeedsBothTextsAndSomethingLeft) {
+  const auto refusal = [&] {
+    try {
+      tokenize(options_);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  options_.apart = true;
+  train_ = validation_;
+  put_file(folder_ / "train.jsonl", jsonl(train_));
+  put_file(folder_ / "val.jsonl", jsonl(validation_));
+  EXPECT_THAT(refusal(), HasSubstr("the validation text has all of its documents too"));
+  options_.validation.reset();
+  EXPECT_THAT(refusal(), HasSubstr("--apart keeps training and validation text apart; give both"));
+}
+
 TEST_F(SharedDocumentsTest, InspectTellsThem) {
   EXPECT_EQ(found().shared, 0U);
   EXPECT_THAT(inspect(options_.out).text, HasSubstr("shared documents: none of"));
