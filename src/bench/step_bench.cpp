@@ -40,7 +40,7 @@ CompareResult compare_recipe(const Recipe& recipe, ModelStage stage, Executor& t
   perturb(trainer.params());
   RandomBatch batch(recipe, geometry);
   trainer.load(batch.view(), 1);
-  return compare(trainer.session({stage}).recording(), truth, candidate, tolerance);
+  return compare(trainer.session(stage).recording(), truth, candidate, tolerance);
 }
 
 StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Executor& executor, Executor& truth,
@@ -59,16 +59,16 @@ StepBench bench_step(const Recipe& recipe, ModelStage stage, double seconds, Exe
   result.tokens = static_cast<double>(recipe.train.batch_tokens);
   result.flops = result.tokens * flops_per_token(recipe.model, recipe.data.seq_len, stage.looped);
   int64_t step = 0;
-  result.step = measure([&] { trainer.step(take, {.momentum = 0.9, .step = ++step}, {stage}); }, seconds / 2);
+  result.step = measure([&] { trainer.step(take, {.momentum = 0.9, .step = ++step}, stage); }, seconds / 2);
   const MicroBatch batch = take();
   trainer.load(batch, 1);
   const auto passes = [&] {
-    trainer.session({stage}).run();
+    trainer.session(stage).run();
     executor.wait();
   };
   result.passes = measure(passes, seconds / 4);
   const int repeats = std::max(2, static_cast<int>(seconds / 4 / result.passes.median));
-  result.ops = op_table(executor, trainer.session({stage}), repeats);
+  result.ops = op_table(executor, trainer.session(stage), repeats);
   const auto weights = std::make_shared<ParamStore>(parameter_table(recipe), ParamStore::Gradients::none);
   initialize(*weights, recipe.model, 1, pool);
   EvalModel scored(recipe, geometry.tokens / geometry.row_length, geometry.row_length, stage, executor, weights,

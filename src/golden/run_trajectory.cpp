@@ -93,7 +93,7 @@ TrajectoryResult run_trajectory(const Safetensors& file, Executor& executor) {
   TrajectoryResult result{.limits = tolerances_of(executor.backend())};
   for (int64_t step = 0; step < steps; ++step) {
     const StepNumbers numbers{.momentum = muon_momentum(recipe.optim.matrix, step), .step = step + 1};
-    const StepResult got = trainer.step([&] { return stream.at(step); }, numbers, {.model = {.looped = step >= loop_at}});
+    const StepResult got = trainer.step([&] { return stream.at(step); }, numbers, {.looped = step >= loop_at});
     result.losses.push_back(relative_error(got.loss, losses.as<double>()[step]));
     result.gradient_norms.push_back(relative_error(got.gradient_norm, norms.as<double>()[step]));
   }

@@ -45,10 +45,4 @@ double muon_momentum(const MatrixRecipe& matrix, int64_t step) {
 
 bool loop_due(const LoopRecipe& loop, const Progress& at) { return loop.count > 0 && at.fraction() >= loop.at_fraction; }
 
-int64_t short_row_length(const ShortRowsRecipe& rows, const Progress& at) {
-  for (size_t i = 0; i < rows.lengths.size(); ++i)
-    if (100 * at.fraction() < static_cast<double>(rows.until_percent[i])) return rows.lengths[i];
-  return 0;
-}
-
 }  // namespace fairway

@@ -25,7 +25,5 @@ struct Progress {
 double learning_rate_scale(const ScheduleRecipe&, const Progress&);
 double muon_momentum(const MatrixRecipe&, int64_t step);
 bool loop_due(const LoopRecipe&, const Progress&);
-// Tokens of a row, or of a packed document's piece, while rows are short; 0: they have the lengths that [data] gives them.
-int64_t short_row_length(const ShortRowsRecipe&, const Progress&);
 
 }  // namespace fairway

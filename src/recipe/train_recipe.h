@@ -2,8 +2,6 @@
 // goes (§1.3, §10.1, §11.3).
 #pragma once
 
-#include <vector>
-
 #include "recipe/fields.h"
 
 namespace fairway {
@@ -15,28 +13,10 @@ struct EnumNames<SamplerKind> {
   static constexpr std::array<std::string_view, 4> names{"sequential", "coprime", "shuffled", "docpack"};
 };
 
-// Rows that are shorter than seq_len early in a run. A window is cut into rows of the same tokens, so the text, its order and
-// the tokens of a step stay; what changes is how far back attention sees. Documents that are packed are cut into such pieces
-// instead.
-struct ShortRowsRecipe {
-  std::vector<int64_t> lengths;
-  std::vector<int64_t> until_percent;
-
-  template <class Self, class Fields>
-  static void visit(Self& self, Fields& fields) {
-    fields.key("lengths", self.lengths, Between{1, 1 << 20},
-               "lengths of rows, shortest first, before they have seq_len tokens (empty = never shorter)"_help);
-    fields.key("until_percent", self.until_percent, Between{1, 100},
-               "for each of them, the percentage of the training budget until which it is used"_help);
-  }
-  bool operator==(const ShortRowsRecipe&) const = default;
-};
-
 struct DataRecipe {
   SamplerKind sampler = SamplerKind::sequential;
   int64_t seq_len = 2048;
   int64_t max_segment = 2048;
-  ShortRowsRecipe short_rows;
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
@@ -44,7 +24,6 @@ struct DataRecipe {
     fields.key("seq_len", self.seq_len, Between{1, 1 << 20}, "tokens of one window, T"_help);
     fields.key("max_segment", self.max_segment, Between{1, 1 << 20},
                "docpack: longer documents are cut into pieces of this many tokens"_help);
-    fields.table("short_rows", self.short_rows, "shorter rows early in the run"_help);
   }
   bool operator==(const DataRecipe&) const = default;
 };

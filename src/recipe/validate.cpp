@@ -94,27 +94,6 @@ void check_lengths(const Recipe& r, const Checker& check) {
                 r.score.context);
 }
 
-void check_short_rows(const Recipe& r, const Checker& check) {
-  const ShortRowsRecipe& s = r.data.short_rows;
-  check.require(s.lengths.size() == s.until_percent.size(),
-                "data.short_rows.lengths has {} entries and data.short_rows.until_percent {}; expected one for each",
-                s.lengths.size(), s.until_percent.size());
-  const bool packed = packs_documents(r);
-  int64_t length = 0, until = 0;
-  for (size_t i = 0; i < s.lengths.size(); ++i) {
-    check.require(s.lengths[i] > length && s.until_percent[i] > until,
-                  "data.short_rows: rows of {} tokens until {} % follow rows of {} until {} %; expected both to rise",
-                  s.lengths[i], s.until_percent[i], length, until);
-    length = s.lengths[i], until = s.until_percent[i];
-    if (packed)
-      check.require(length < r.data.max_segment, "data.short_rows.lengths: {} is not below data.max_segment = {}", length,
-                    r.data.max_segment);
-    else
-      check.require(length < r.data.seq_len && r.data.seq_len % length == 0,
-                    "data.short_rows.lengths: {} does not divide data.seq_len = {} into shorter rows", length, r.data.seq_len);
-  }
-}
-
 void check_batch(const Recipe& r, const Checker& check) {
   const TrainRecipe& t = r.train;
   check.require(t.micro_batch_tokens % r.data.seq_len == 0,
@@ -174,7 +153,6 @@ void validate(const Recipe& recipe, std::string_view source) {
   check_loop_and_lanes(recipe.model, check);
   check_lengths(recipe, check);
   check_batch(recipe, check);
-  check_short_rows(recipe, check);
   check_run(recipe, check);
   check_quant(recipe.quant, check);
   check_score(recipe.score, check);

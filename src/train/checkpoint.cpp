@@ -64,12 +64,8 @@ void require_same_run(const Safetensors& file, const RunIdentity& run) {
 RunState load_file(const fs::path& path, Trainer& trainer, const RunIdentity& run) {
   const Safetensors file = Safetensors::read(path);
   RunState state{.step = whole(file, "step"),
-                 .stage = {.model = {whole(file, "looped") != 0, whole(file, "fake_quant") != 0},
-                           .short_rows = file.metadata().contains("short_rows") ? whole(file, "short_rows") : 0},
+                 .stage = {whole(file, "looped") != 0, whole(file, "fake_quant") != 0},
                  .snapshots = whole(file, "snapshots")};
-  if (!trainer.comes_to(state.stage))
-    throw InputError(fmt::format("{}: metadata looped = {}, fake_quant = {}, short_rows = {}: the recipe has no such stage",
-                                 file.name(), state.stage.model.looped, state.stage.model.fake_quant, state.stage.short_rows));
   const auto seconds = [&](const char* key) {
     return file.metadata().contains(key) ? static_cast<double>(whole(file, key)) * 1e-6 : 0;
   };
@@ -122,13 +118,12 @@ void save_checkpoint(const fs::path& folder, Trainer& trainer, const RunState& s
   auto* loader = const_cast<std::byte*>(state.loader.data());
   tensors.push_back({"loader", make_view(loader, {{static_cast<int64_t>(state.loader.size())}, DType::u8})});
   std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
-                                              {"looped", state.stage.model.looped ? "1" : "0"},
-                                              {"fake_quant", state.stage.model.fake_quant ? "1" : "0"},
+                                              {"looped", state.stage.looped ? "1" : "0"},
+                                              {"fake_quant", state.stage.fake_quant ? "1" : "0"},
                                               {"snapshots", std::to_string(state.snapshots)},
                                               {"recipe", run.recipe},
                                               {"recipe_but_length", run.but_length}};
   if (!run.tokenizer.empty()) metadata["tokenizer"] = run.tokenizer;
-  if (state.stage.short_rows > 0) metadata["short_rows"] = std::to_string(state.stage.short_rows);
   const auto keep_seconds = [&](const char* key, double seconds) {
     if (keep_clock) metadata[key] = std::to_string(static_cast<int64_t>(seconds * 1e6));
   };

@@ -25,7 +25,7 @@ struct RunState {
   int64_t step = 0;      // steps done
   double elapsed = 0;    // seconds of training
   double next_step = 0;  // seconds the next step may take (Progress)
-  TrainStage stage;      // switches that were made
+  ModelStage stage;      // switches that were made
   int64_t snapshots = 0;
   std::vector<std::byte> loader;
   UnwrittenRecords unwritten;  // of steps up to `step`; empty but on a disk in trouble

@@ -25,11 +25,6 @@ std::string hash_but_length(Recipe recipe) {
   return recipe_hash(recipe);
 }
 
-int64_t whole_rows(const Recipe& recipe) { return packs_documents(recipe) ? recipe.data.max_segment : recipe.data.seq_len; }
-
-// Of two numbers of tokens, 0 is the largest.
-bool longer_rows(int64_t length, int64_t than) { return than > 0 && (length == 0 || length > than); }
-
 class Loop {
  public:
   Loop(const Recipe& recipe, Trainer& trainer, data::Loader& loader, RunFolder& folder, const TrainOptions& options)
@@ -92,7 +87,7 @@ class Loop {
   RunIdentity run_;
   Profile profile_;
   Progress progress_;
-  TrainStage stage_;
+  ModelStage stage_;
   std::deque<StepRecord> pending_;  // steps begun whose results were not read, at most behind_ between steps
   size_t behind_ = 0;
   double mark_ = 0;                // until when time was counted
@@ -112,7 +107,6 @@ void Loop::begin(ThreadPool& pool) {
     trainer_.begin_averages();
   }
   if (comm_.root()) folder_.require_space(3 * checkpoint_bytes(trainer_) + trainer_.params().flat_values().spec.bytes());
-  stage_.short_rows = short_row_length(recipe_.data.short_rows, progress_);
   double recorded = 0;
   bool resumed = false;
   if (options_.resume) {
@@ -136,7 +130,6 @@ void Loop::begin(ThreadPool& pool) {
   if (!folder_.extension().empty()) teller_.extended(folder_.extension());
   if (!resumed) teller_.settings(run_.recipe, options_.seed);
   if (!resumed && !options_.note.empty()) teller_.planned(options_.note);
-  if (!resumed && stage_.short_rows > 0) teller_.rows(progress_, stage_.short_rows);
   averages_snapshots_ = trainer_.averager().snapshots() > 0;
   keep_free();
   require_recorded();
@@ -226,7 +219,7 @@ bool Loop::trained_and_saved() {
   if (options_.memory_bytes) teller_.memory(options_.memory_bytes());
   if (saved_step_ != progress_.step || (!by_steps() && saved_elapsed_ != progress_.elapsed)) checkpoint();
   trainer_.fetch_state();
-  if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_.model, progress_.step, run_);
+  if (comm_.root()) save_averaged(folder_.path() / "averaged.safetensors", trainer_, stage_, progress_.step, run_);
   folder_.sync();  // what follows a run may count on its records
   require_recorded();
   return !verdict(signals.requested()).stop;
@@ -270,19 +263,13 @@ bool Loop::may_be_the_end() const {
 
 // One-way switches; the programs of all stages exist since start-up (spec §5.1, §11.3).
 void Loop::switch_stages(double scale, const Progress& now) {
-  ModelStage& model = stage_.model;
-  if (const int64_t rows = short_row_length(recipe_.data.short_rows, now); longer_rows(rows, stage_.short_rows)) {
-    stage_.short_rows = rows;
+  if (!stage_.looped && loop_due(recipe_.model.loop, now)) {
+    stage_.looped = true;
     settle();  // the log goes by steps
-    teller_.rows(now, rows > 0 ? rows : whole_rows(recipe_));
-  }
-  if (!model.looped && loop_due(recipe_.model.loop, now)) {
-    model.looped = true;
-    settle();
     teller_.looped(now);
   }
-  if (recipe_.train.qat.enabled && !model.fake_quant && scale < recipe_.train.qat.lr_mul_below) {
-    model.fake_quant = true;
+  if (recipe_.train.qat.enabled && !stage_.fake_quant && scale < recipe_.train.qat.lr_mul_below) {
+    stage_.fake_quant = true;
     settle();
     teller_.fake_quant(progress_.step, scale);
   }
@@ -335,11 +322,10 @@ void Loop::one_step() {
     averages_snapshots_ = true;
     teller_.averages_snapshots(progress_.step);
   }
-  pending_.push_back(
-      {progress_.step, 0, 0, scale, numbers.momentum, stage_.model.looped, stage_.model.fake_quant, stage_.short_rows});
+  pending_.push_back({progress_.step, 0, 0, scale, numbers.momentum, stage_.looped, stage_.fake_quant});
   const bool due = pending_.size() > behind_;
   if (due) await_oldest();
-  if (options_.after_step) options_.after_step(progress_.step, scale, stage_.model);
+  if (options_.after_step) options_.after_step(progress_.step, scale, stage_);
   if (due) tell_oldest();
 }
 
@@ -409,7 +395,7 @@ void Loop::validate_now(bool final) {
   settle();
   trainer_.fetch_state();
   const Tensor weights = final ? trainer_.averager().result() : trainer_.params().flat_values();
-  const Validation v = options_.validate(weights, stage_.model);
+  const Validation v = options_.validate(weights, stage_);
   if (final) validation_ = v;
   teller_.validated(progress_, v, final);
   mark_ = options_.clock();
@@ -421,7 +407,7 @@ TrainSummary Loop::summary() const {
   out.step_ms = progress_.step > 0 ? progress_.elapsed * 1e3 / static_cast<double>(progress_.step) : 0;
   teller_.add_rates(out);
   out.data_wait_seconds = loader_.waited_seconds();
-  out.stage = stage_.model;
+  out.stage = stage_;
   out.validation = validation_;
   out.interrupted = interrupted_;
   return out;

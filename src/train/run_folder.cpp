@@ -209,11 +209,10 @@ void RunFolder::sync() {
 }
 
 void RunFolder::record(const StepRecord& r, double elapsed, double step_seconds, double waited) {
-  const std::string rows = r.short_rows > 0 ? fmt::format(",\"rows\":{}", r.short_rows) : "";
   put(kMetrics,
       fmt::format(
-          "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}{}}}\n",
-          r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant, rows));
+          "{{\"step\":{},\"loss\":{},\"grad_norm\":{},\"lr_scale\":{},\"momentum\":{},\"looped\":{},\"fake_quant\":{}}}\n",
+          r.step, r.loss, r.gradient_norm, r.learning_rate_scale, r.momentum, r.looped, r.fake_quant));
   put(kTiming, fmt::format("{{\"step\":{},\"train_seconds\":{:.6f},\"step_ms\":{:.3f},\"data_wait_seconds\":{:.6f}}}\n", r.step,
                            elapsed, step_seconds * 1e3, waited));
 }

@@ -17,7 +17,6 @@ struct StepRecord {
   int64_t step = 0;  // counted from 1
   double loss = 0, gradient_norm = 0, learning_rate_scale = 0, momentum = 0;
   bool looped = false, fake_quant = false;
-  int64_t short_rows = 0;  // tokens of a row while rows are short (TrainStage)
 };
 
 // Lines that a file did not take, by its name.

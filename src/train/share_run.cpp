@@ -8,7 +8,7 @@ namespace {
 
 struct Header {
   int64_t found = 0, step = 0, snapshots = 0, loader_bytes = 0;
-  int64_t looped = 0, fake_quant = 0, short_rows = 0, unwritten = 0;
+  int64_t looped = 0, fake_quant = 0, unwritten = 0;
   double elapsed = 0, next_step = 0;
 };
 
@@ -30,9 +30,8 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
               state->step,
               state->snapshots,
               static_cast<int64_t>(state->loader.size()),
-              state->stage.model.looped,
-              state->stage.model.fake_quant,
-              state->stage.short_rows,
+              state->stage.looped,
+              state->stage.fake_quant,
               static_cast<int64_t>(state->unwritten.size()),
               state->elapsed,
               state->next_step};
@@ -42,7 +41,7 @@ std::optional<RunState> load_on_all(const std::filesystem::path& folder, Trainer
     state = RunState{.step = header.step,
                      .elapsed = header.elapsed,
                      .next_step = header.next_step,
-                     .stage = {.model = {header.looped != 0, header.fake_quant != 0}, .short_rows = header.short_rows},
+                     .stage = {header.looped != 0, header.fake_quant != 0},
                      .snapshots = header.snapshots};
     state->loader.resize(static_cast<size_t>(header.loader_bytes));
     if (header.unwritten > 0) state->unwritten[""];  // the lines are rank 0's; that there are some is everybody's

@@ -50,8 +50,7 @@ void Teller::step(const StepRecord& record, const Progress& progress, double sec
   const auto tokens = static_cast<double>(recipe_.train.batch_tokens);
   tokens_done_ += tokens;
   worked_ += seconds;
-  flops_done_ +=
-      tokens * flops_per_token(recipe_.model, record.short_rows > 0 ? record.short_rows : recipe_.data.seq_len, record.looped);
+  flops_done_ += tokens * flops_per_token(recipe_.model, recipe_.data.seq_len, record.looped);
   smooth_seconds_ = smooth_seconds_ == 0 ? seconds : 0.9 * smooth_seconds_ + 0.1 * seconds;
   folder_.record(record, progress.elapsed, seconds, waited);
   if (record.step <= kLoggedFirst || record.step % kLoggedEvery == 0 || last) {
@@ -69,17 +68,12 @@ void Teller::show(const StepRecord& record, const Progress& progress) {
   std::string text =
       fmt::format("step {}  loss {:.4f}  {} tokens/s", position(progress, record.step), record.loss, quantity_text(rate));
   if (peak_gflops_ > 0) {
-    const double flops =
-        rate * flops_per_token(recipe_.model, record.short_rows > 0 ? record.short_rows : recipe_.data.seq_len, record.looped);
+    const double flops = rate * flops_per_token(recipe_.model, recipe_.data.seq_len, record.looped);
     text += fmt::format("  {:.0f}% of speed of light", 100 * flops / (peak_gflops_ * 1e9));
   }
   text += fmt::format("  {} left", duration_text(left));
   if (forecast_ > 0) text += fmt::format("  as published ~{} bytes", quantity_text(forecast_));
   line_.show(text);
-}
-
-void Teller::rows(const Progress& now, int64_t length) {
-  folder_.log(fmt::format("rows:{} step:{} frac:{:.3f}", length, now.step, now.fraction()));
 }
 
 void Teller::looped(const Progress& now) {

@@ -23,7 +23,6 @@ class Teller {
   void say(const std::string& line) { line_.say(line); }
   // A finished step that took so many seconds; `waited` are those spent on data since the start.
   void step(const StepRecord& record, const Progress& progress, double seconds, double waited, bool last);
-  void rows(const Progress& now, int64_t length);
   void looped(const Progress& now);
   void fake_quant(int64_t step, double scale);
   void validated(const Progress& progress, const Validation& v, bool final);

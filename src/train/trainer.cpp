@@ -1,10 +1,7 @@
 #include "train/trainer.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
 #include "base/fault.h"
@@ -22,10 +19,7 @@ double gradient_of_loss(int64_t batches) {
 
 size_t io_bytes(const Recipe& recipe, const Geometry& geometry) {
   const auto tokens = static_cast<size_t>(geometry.tokens);
-  const auto rope = [&](int64_t length) { return align_up(static_cast<size_t>(length * recipe.model.rope.dims) * 4); };
-  size_t bytes = 3 * align_up(tokens * 4) + rope(geometry.row_length) + 1024;
-  for (const int64_t length : recipe.data.short_rows.lengths) bytes += rope(length);
-  return bytes;
+  return 3 * align_up(tokens * 4) + align_up(static_cast<size_t>(geometry.row_length * recipe.model.rope.dims) * 4) + 1024;
 }
 
 // A device's gradients set out early where the host need not wait for them: through host memory (MPI) every matrix would stop
@@ -61,17 +55,16 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
   inputs_.loss_gradient = io_.make("loss gradient", {{1}, DType::f32});
   fill_rope(recipe, inputs_.rope);
 
-  std::vector<Recording> recordings;
+  std::array<Recording, kStages> recordings;
   size_t bytes = 0;
-  std::map<int64_t, ModelInputs> inputs;  // by short_rows
-  for (const TrainStage& stage : stages_to_prepare()) {
-    if (!inputs.contains(stage.short_rows)) inputs[stage.short_rows] = inputs_with(stage.short_rows);
+  for (ModelStage stage : {ModelStage{}, ModelStage{true, false}, ModelStage{false, true}, ModelStage{true, true}}) {
+    if (!reachable(stage)) continue;
     Tape tape;
-    const ModelOutputs outputs = build_model(tape, recipe, params_, inputs.at(stage.short_rows), stage.model);
+    const ModelOutputs outputs = build_model(tape, recipe, params_, inputs_, stage);
+    outputs_[index_of(stage)] = outputs;
     const Var gradient = tape.input("loss gradient", inputs_.loss_gradient);
-    recordings.push_back(std::move(tape).finish(outputs.loss, gradient));
-    stages_.push_back({stage, outputs, nullptr});
-    bytes = std::max(bytes, recordings.back().program.arena_bytes);
+    recordings[index_of(stage)] = std::move(tape).finish(outputs.loss, gradient);
+    bytes = std::max(bytes, recordings[index_of(stage)].program.arena_bytes);
   }
   for (Asked& asked : asked_) {
     asked.norms.resize(static_cast<size_t>(optimizer_.local_ranks()));
@@ -80,49 +73,22 @@ Trainer::Trainer(const Recipe& recipe, const Geometry& geometry, Executor& execu
       for (auto& delivery : *deliveries) delivery = executor.open_delivery();
   }
   activations_ = std::make_unique<Arena>("activations", bytes);
-  for (size_t i = 0; i < stages_.size(); ++i) stages_[i].session = executor.open(std::move(recordings[i]), activations_.get());
+  for (size_t i = 0; i < kStages; ++i) {
+    if (!recordings[i].program.calls.empty()) stages_[i] = executor.open(std::move(recordings[i]), activations_.get());
+  }
 }
 
-// All that the recipe can come to.
-std::vector<TrainStage> Trainer::stages_to_prepare() const {
-  std::vector<int64_t> lengths{0};
-  if (!geometry_.packed)
-    lengths.insert(lengths.end(), recipe_->data.short_rows.lengths.begin(), recipe_->data.short_rows.lengths.end());
-  std::vector<TrainStage> stages;
-  for (const int64_t length : lengths)
-    for (const ModelStage model : {ModelStage{}, ModelStage{true, false}, ModelStage{false, true}, ModelStage{true, true}})
-      if ((!model.looped || recipe_->model.loop.count > 0) && (!model.fake_quant || recipe_->train.qat.enabled))
-        stages.push_back({model, length});
-  return stages;
+bool Trainer::reachable(ModelStage stage) const {
+  return (!stage.looped || recipe_->model.loop.count > 0) && (!stage.fake_quant || recipe_->train.qat.enabled);
 }
 
-// The same memory, seen as rows of so many tokens. Short rows have the angles of long ones: weights keep their meaning.
-ModelInputs Trainer::inputs_with(int64_t short_rows) {
-  ModelInputs inputs = inputs_;
-  if (short_rows == 0) return inputs;
-  inputs.row_length = short_rows;
-  inputs.rope = io_.make(fmt::format("rope of {}", short_rows), {rope_shape(*recipe_, short_rows), DType::f32});
-  fill_rope(*recipe_, inputs.rope);
-  return inputs;
+Session& Trainer::session(ModelStage stage) const {
+  const auto& session = stages_[index_of(stage)];
+  FAIRWAY_ASSERT(session != nullptr, "the recipe has no such stage");
+  return *session;
 }
 
-bool Trainer::comes_to(const TrainStage& stage) const {
-  const auto& lengths = recipe_->data.short_rows.lengths;
-  return std::ranges::find(stages_, stage.model, [](const Prepared& of) { return of.stage.model; }) != stages_.end() &&
-         (stage.short_rows == 0 || std::ranges::find(lengths, stage.short_rows) != lengths.end());
-}
-
-const Trainer::Prepared& Trainer::prepared(const TrainStage& stage) const {
-  const TrainStage sought{stage.model, geometry_.packed ? 0 : stage.short_rows};
-  const auto found = std::ranges::find(stages_, sought, &Prepared::stage);
-  FAIRWAY_ASSERT(found != stages_.end(), "the recipe has no such stage");
-  return *found;
-}
-
-Tensor Trainer::loss(const TrainStage& stage) const {
-  const Prepared& at = prepared(stage);
-  return at.session->fetched(at.outputs.loss.id);
-}
+Tensor Trainer::loss(ModelStage stage) const { return session(stage).fetched(outputs_[index_of(stage)].loss.id); }
 
 void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
   fairway::initialize(params_, recipe_->model, seed, pool);
@@ -130,22 +96,14 @@ void Trainer::initialize(uint64_t seed, ThreadPool& pool) {
   averager_.start();
 }
 
-void Trainer::load(const MicroBatch& batch, double loss_gradient, int64_t short_rows) {
+void Trainer::load(const MicroBatch& batch, double loss_gradient) {
   const auto fill = [&](const Tensor& to, const Tensor& from) {
     FAIRWAY_ASSERT(from.present && from.spec.bytes() == to.spec.bytes(), "a micro-batch of another size than the program's");
     executor_->fill(to, from);
   };
   fill(inputs_.tokens, batch.tokens);
   fill(inputs_.targets, batch.targets);
-  if (geometry_.packed && short_rows > 0) {
-    const auto* starts = batch.segment_start.as<int32_t>();
-    pieces_.resize(static_cast<size_t>(geometry_.tokens));
-    for (int32_t i = 0; i < static_cast<int32_t>(geometry_.tokens); ++i)
-      pieces_[static_cast<size_t>(i)] = i - (i - starts[i]) % static_cast<int32_t>(short_rows);
-    fill(inputs_.segment_start, make_view(pieces_.data(), inputs_.segment_start.spec));
-  } else if (geometry_.packed) {
-    fill(inputs_.segment_start, batch.segment_start);
-  }
+  if (geometry_.packed) fill(inputs_.segment_start, batch.segment_start);
   *inputs_.loss_gradient.as<float>() = static_cast<float>(loss_gradient);
   executor_->upload(inputs_.loss_gradient);
 }
@@ -158,24 +116,26 @@ void Trainer::fetch_state() {
 // Once weights are in place: a device takes them along. Later stages need no memory of their own then.
 void Trainer::prepare_stages() {
   std::vector<Session*> sessions;
-  for (const Prepared& stage : stages_) sessions.push_back(stage.session.get());
+  for (const auto& stage : stages_)
+    if (stage) sessions.push_back(stage.get());
   std::ranges::sort(sessions, std::greater{}, [](const Session* session) { return session->program().arena_bytes; });
   for (Session* session : sessions) session->prepare();
 }
 
-void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, const TrainStage& stage) {
+void Trainer::begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
   FAIRWAY_ASSERT(begun_ - finished_ < kStepsAhead, "too many steps were begun before their results were read");
   if (begun_ == 0) prepare_stages();
   const int64_t local = optimizer_.local_ranks(), per_rank = recipe_->train.micro_batches() / recipe_->train.emulated_world;
-  const Prepared& now = prepared(stage);
-  Session& passes = *now.session;
+  Session& passes = session(stage);
   Asked& asked = asked_[static_cast<size_t>(begun_++ % kStepsAhead)];
-  const auto ask_loss = [&](int64_t batch) { passes.deliver(now.outputs.loss.id, *asked.losses[static_cast<size_t>(batch)]); };
+  const auto ask_loss = [&](int64_t batch) {
+    passes.deliver(outputs_[index_of(stage)].loss.id, *asked.losses[static_cast<size_t>(batch)]);
+  };
   for (int64_t rank = 0; rank < local; ++rank) {
     const int64_t begin = rank * per_rank;
     optimizer_.begin_rank();
     for (int64_t i = 0; i < per_rank; ++i) {
-      load(next(), gradient_of_loss(per_rank), stage.short_rows);
+      load(next(), gradient_of_loss(per_rank));
       const TimelineRange range("forward and backward");
       if (i + 1 == per_rank) {
         optimizer_.run_last(passes);

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "comm/communicator.h"
 #include "model/model.h"
@@ -28,13 +27,6 @@ struct Geometry {
 };
 Geometry micro_batch_geometry(const Recipe& recipe);
 
-// Which program a step runs, over which form of its micro-batches.
-struct TrainStage {
-  ModelStage model;
-  int64_t short_rows = 0;  // tokens of a row, or of a packed document's piece (data.short_rows); 0: as long as they come
-  bool operator==(const TrainStage&) const = default;
-};
-
 struct StepResult {
   double loss = 0;  // mean over the step's micro-batches
   double gradient_norm = 0;
@@ -50,14 +42,14 @@ class Trainer {
 
   // One optimizer step over the micro-batches that `next` hands out, rank by emulated rank; of several processes each is handed
   // those of its own emulated ranks.
-  StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, const TrainStage& stage) {
+  StepResult step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage) {
     begin_step(next, numbers, stage);
     return finish_step();
   }
   // The same in two halves, so that a device has its next step before the host reads what the last one gave: at most
   // kStepsAhead steps may be begun and not finished. finish_step() tells of the first of them.
   static constexpr int64_t kStepsAhead = 2;
-  void begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, const TrainStage& stage);
+  void begin_step(const std::function<MicroBatch()>& next, const StepNumbers& numbers, ModelStage stage);
   StepResult finish_step();
 
   Communicator& comm() { return *comm_; }
@@ -66,22 +58,16 @@ class Trainer {
   const ParamStore& params() const { return params_; }
   Optimizer& optimizer() { return optimizer_; }
   Averager& averager() { return averager_; }
-  bool comes_to(const TrainStage& stage) const;  // whether the recipe does
-  Session& session(const TrainStage& stage) const { return *prepared(stage).session; }
-  void load(const MicroBatch& batch, double loss_gradient, int64_t short_rows = 0);  // into the programs' inputs
-  Tensor loss(const TrainStage& stage) const;
+  Session& session(ModelStage stage) const;
+  void load(const MicroBatch& batch, double loss_gradient);  // into the programs' inputs
+  Tensor loss(ModelStage stage) const;
   void fetch_state();  // weights, optimizer state and averages become readable by the host
   size_t activation_bytes() const { return activations_->capacity(); }
 
  private:
-  struct Prepared {
-    TrainStage stage;  // of packed documents with short_rows = 0: how they were cut is in the inputs
-    ModelOutputs outputs;
-    std::unique_ptr<Session> session;
-  };
-  std::vector<TrainStage> stages_to_prepare() const;
-  ModelInputs inputs_with(int64_t short_rows);
-  const Prepared& prepared(const TrainStage& stage) const;
+  static constexpr size_t kStages = 4;
+  static size_t index_of(ModelStage stage) { return (stage.looped ? 1U : 0U) + (stage.fake_quant ? 2U : 0U); }
+  bool reachable(ModelStage stage) const;
   void prepare_stages();
 
   const Recipe* recipe_;
@@ -91,11 +77,11 @@ class Trainer {
   ParamStore params_;
   Arena io_;
   ModelInputs inputs_;
-  std::vector<int32_t> pieces_;  // starts of the pieces that packed documents are cut into
   Optimizer optimizer_;
   Averager averager_;
   std::unique_ptr<Arena> activations_;  // shared by the stages: only one runs at a time
-  std::vector<Prepared> stages_;
+  std::array<std::unique_ptr<Session>, kStages> stages_;
+  std::array<ModelOutputs, kStages> outputs_;
   struct Asked {  // of this process: the loss of every micro-batch, the gradient norm of every emulated rank
     std::vector<std::unique_ptr<Delivery>> losses, norms;
   };

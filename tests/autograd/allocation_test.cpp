@@ -102,9 +102,7 @@ TEST_F(Allocation, NoneAfterTheFirstStepOfAStage) {
     };
     int64_t step = 0;
     for (ModelStage stage : {ModelStage{}, ModelStage{true, false}, ModelStage{false, true}, ModelStage{true, true}}) {
-      const auto run = [&] {
-        return trainer.step(next, {.learning_rate_scale = 0.5, .momentum = 0.9, .step = ++step}, {stage});
-      };
+      const auto run = [&] { return trainer.step(next, {.learning_rate_scale = 0.5, .momentum = 0.9, .step = ++step}, stage); };
       run();
       allocations = 0;
       counting = true;

@@ -47,10 +47,10 @@ struct Bench {
             starts.empty() ? Tensor{} : make_view(starts.data(), spec)};
   }
   // Gradients of one pass.
-  std::vector<float> gradients(const TrainStage& stage = {}) {
+  std::vector<float> gradients() {
     trainer.optimizer().begin_rank();
-    trainer.load(batch(), 1, stage.short_rows);
-    trainer.session(stage).run();
+    trainer.load(batch(), 1);
+    trainer.session({}).run();
     const Tensor flat = trainer.params().flat_grads();
     executor->download(flat);
     return {flat.as<float>(), flat.as<float>() + flat.numel()};
@@ -95,20 +95,6 @@ TEST_P(CudaProgram, FloatGradientsAreThoseOfTheCpu) {
   Bench cpu(recipe, Backend::cpu), device(recipe, Backend::cuda_f32);
   const double error = relative_error(device.gradients(), cpu.gradients());
   EXPECT_TRUE(error <= 1e-4) << error;
-}
-
-TEST_P(CudaProgram, ShortRowsHaveTheGradientsOfTheCpu) {
-  Recipe recipe = small(GetParam());
-  const int64_t length = recipe.data.seq_len / 2;
-  recipe.data.short_rows = {.lengths = {length}, .until_percent = {50}};
-  for (const SamplerKind sampler : {recipe.data.sampler, SamplerKind::docpack}) {
-    recipe.data.sampler = sampler;
-    Bench cpu(recipe, Backend::cpu), device(recipe, Backend::cuda_f32);
-    const std::vector<float> whole = cpu.gradients();
-    const double error = relative_error(device.gradients({.short_rows = length}), cpu.gradients({.short_rows = length}));
-    EXPECT_TRUE(error <= 1e-4) << error;
-    EXPECT_FALSE(bit_equal(cpu.gradients({.short_rows = length}), whole));
-  }
 }
 
 TEST_P(CudaProgram, HalfGradientsAreNearThoseInFloat) {

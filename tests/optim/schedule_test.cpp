@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 namespace fairway {
 namespace {
 
@@ -141,15 +139,6 @@ TEST(Loop, BeginsAtItsFractionAndOnlyWhereThereIsOne) {
   EXPECT_TRUE(loop_due(loop, at_step(35, 100)));
   EXPECT_TRUE(loop_due({.count = 1, .at_fraction = 0}, at_step(0, 100)));
   EXPECT_FALSE(loop_due({.count = 0, .at_fraction = 0}, at_step(50, 100)));
-}
-
-TEST(ShortRows, GrowAtTheirPercentages) {
-  const ShortRowsRecipe rows{.lengths = {256, 1024}, .until_percent = {20, 55}};
-  for (const auto& [step, length] : std::map<int64_t, int64_t>{{0, 256}, {19, 256}, {20, 1024}, {54, 1024}, {55, 0}, {99, 0}})
-    EXPECT_EQ(short_row_length(rows, at_step(step, 100)), length) << step;
-  EXPECT_EQ(short_row_length(rows, at_time(0.54 * 587, 587, 5)), 1024);
-  EXPECT_EQ(short_row_length({.lengths = {8}, .until_percent = {100}}, at_step(99, 100)), 8);
-  EXPECT_EQ(short_row_length({}, at_step(0, 100)), 0);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "backends/backends.h"
 #include "base/file.h"
@@ -27,43 +25,6 @@ class Stages : public testing::Test {
     settings.insert(settings.begin(),
                     {"model.vocab=1024", "train.steps=20", "train.checkpoint_every=0", "train.qat.lr_mul_below=0.35"});
     return load_recipe("smoke", settings);
-  }
-
-  // The losses of three steps on one text, and the weights that they leave.
-  static std::pair<std::vector<double>, std::vector<float>> trained(const Recipe& of, const TrainStage& stage,
-                                                                    int32_t cut = 0) {
-    Queue queue(1);
-    const auto executor = make_executor(Backend::cpu, queue);
-    Trainer trainer(of, micro_batch_geometry(of), *executor);
-    trainer.initialize(3, queue.pool());
-    const Spec spec{{of.train.micro_batch_tokens}, DType::i32};
-    std::vector<int32_t> tokens(static_cast<size_t>(of.train.micro_batch_tokens + 1)), starts(tokens.size() - 1);
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i * 37 % 1000);
-    for (int32_t i = 0; i < static_cast<int32_t>(starts.size()); ++i) {
-      const int32_t document = i < 50 ? 0 : i < 53 ? 50 : 53;  // three of them
-      starts[static_cast<size_t>(i)] = cut == 0 ? document : document + (i - document) / cut * cut;
-    }
-    std::pair<std::vector<double>, std::vector<float>> out;
-    for (int64_t step = 1; step <= 3; ++step) {
-      const auto next = [&] {
-        return MicroBatch{make_view(tokens.data(), spec), make_view(tokens.data() + 1, spec), make_view(starts.data(), spec)};
-      };
-      out.first.push_back(trainer.step(next, {.learning_rate_scale = 1, .momentum = 0.9, .step = step}, stage).loss);
-    }
-    const Tensor weights = trainer.params().flat_values();
-    out.second.assign(weights.as<float>(), weights.as<float>() + weights.numel());
-    return out;
-  }
-
-  // The rows that metrics.jsonl tells of each step.
-  std::vector<int64_t> rows_told(const std::string& name) {
-    std::vector<int64_t> out;
-    std::istringstream lines(read_file(scratch_ / name / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      const auto told = nlohmann::json::parse(line);
-      if (told.contains("loss")) out.push_back(told.value("rows", int64_t{0}));
-    }
-    return out;
   }
 
   struct Ran {
@@ -116,11 +77,11 @@ TEST_F(Stages, AStageIsAnotherProgramOverTheSameWeights) {
   const auto executor = make_executor(Backend::cpu, queue);
   const Trainer trainer(of, micro_batch_geometry(of), *executor);
   const size_t plain = trainer.session({}).program().calls.size();
-  EXPECT_GT(trainer.session({.model = {.looped = true}}).program().calls.size(), plain) << "a looped layer runs twice";
-  EXPECT_GT(trainer.session({.model = {.fake_quant = true}}).program().calls.size(), plain) << "every matrix is rounded";
+  EXPECT_GT(trainer.session({.looped = true}).program().calls.size(), plain) << "a looped layer runs twice";
+  EXPECT_GT(trainer.session({.fake_quant = true}).program().calls.size(), plain) << "every matrix is rounded";
   const Recipe without = recipe({"train.qat.enabled=false"});
   const Trainer never(without, micro_batch_geometry(without), *executor);
-  EXPECT_THROW((void)never.session({.model = {.fake_quant = true}}), std::logic_error);
+  EXPECT_THROW((void)never.session({.fake_quant = true}), std::logic_error);
 }
 
 TEST_F(Stages, ResumingGoesOnInTheStageThatWasLeft) {
@@ -134,45 +95,6 @@ TEST_F(Stages, ResumingGoesOnInTheStageThatWasLeft) {
     EXPECT_EQ(marks(second.stages), all.substr(static_cast<size_t>(until)));
     expect_same_end(name, "straight");
   }
-}
-
-TEST_F(Stages, RowsAreShortUntilTheirPartOfTheRun) {
-  const Recipe of = recipe({"data.short_rows.lengths=[16,32]", "data.short_rows.until_percent=[25,60]"});
-  run("growing", of);
-  std::vector<int64_t> expected(20, 0);
-  std::fill_n(expected.begin(), 5, 16);
-  std::fill_n(expected.begin() + 5, 7, 32);
-  EXPECT_EQ(rows_told("growing"), expected);
-  const std::string log = read_file(scratch_ / "growing" / "train.log");
-  for (const char* line : {"rows:16 step:0 ", "rows:32 step:5 ", "rows:64 step:12 "})
-    EXPECT_THAT(log, testing::HasSubstr(line));
-  for (const int64_t until : {3, 5, 6, 12, 15}) {
-    const std::string name = "growing" + std::to_string(until);
-    EXPECT_TRUE(run(name, of, false, until).summary.interrupted);
-    run(name, of, true);
-    expect_same_end(name, "growing");
-  }
-  run("whole", recipe());
-  EXPECT_THAT(rows_told("whole"), testing::Each(0));
-}
-
-TEST_F(Stages, ShortRowsAreRowsOfThatLength) {
-  const std::vector<std::string> both{"model.rope.reference_length=64"};
-  auto longer = both, shorter = both;
-  longer.insert(longer.end(), {"data.short_rows.lengths=[16]", "data.short_rows.until_percent=[50]"});
-  shorter.insert(shorter.end(), {"data.seq_len=16"});
-  for (const ModelStage model : {ModelStage{}, ModelStage{true, true}}) {
-    const auto expected = trained(recipe(shorter), {.model = model});
-    EXPECT_EQ(trained(recipe(longer), {.model = model, .short_rows = 16}), expected);
-    EXPECT_NE(trained(recipe(longer), {.model = model}).first, expected.first) << "long rows see further back";
-  }
-}
-
-TEST_F(Stages, PackedDocumentsAreCutIntoPieces) {
-  const Recipe of = recipe({"data.sampler=docpack", "data.short_rows.lengths=[16]", "data.short_rows.until_percent=[50]"});
-  const auto expected = trained(of, {}, 16);
-  EXPECT_EQ(trained(of, {.short_rows = 16}), expected);
-  EXPECT_NE(trained(of, {}).first, expected.first);
 }
 
 TEST_F(Stages, EverySamplerResumesWhereItWas) {
