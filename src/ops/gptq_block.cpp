@@ -16,11 +16,8 @@ OpPlan GptqBlock::plan(const In& in) const {
   require(in.error.spec.shape.rank == 2 && in.error.dim(0) == rows && in.error.dim(1) >= end - begin, name,
           "error must be (R, at least the block) but is " + in.error.spec.shape.text());
   require_doubles(in.loss, rows, name, "loss");
-  if (in.rate) {
-    require(levels >= 3 && levels <= kTrellisLevel, name, "levels of a trellis must be 3 to " + std::to_string(kTrellisLevel));
-    require(in.rate.spec.shape == Shape{columns, levels + 1}, name,
-            "rate must be (C, levels + 1) but is " + in.rate.spec.shape.text());
-  }
+  require(!trellis || (levels >= 3 && levels <= kTrellisLevel), name,
+          "levels of a trellis must be 3 to " + std::to_string(kTrellisLevel));
   const auto r = static_cast<double>(rows), block = static_cast<double>(end - begin);
   return {.flops = r * block * (block + 2 * static_cast<double>(columns - end))};
 }

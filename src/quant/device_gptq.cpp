@@ -72,25 +72,23 @@ struct DeviceGptq::Blocks {
       : memory("GPTQ", places({{{form.rows, form.cols}, DType::f32},
                                {{form.rows}, DType::f32},
                                {{form.rows, form.block}, DType::f32},
-                               {{form.rows}, DType::f64},
-                               {{static_cast<int64_t>(form.rate_count())}, DType::f32}})),
+                               {{form.rows}, DType::f64}})),
         work(memory.make("work", {{form.rows, form.cols}, DType::f32})),
         scale(memory.make("scale", {{form.rows}, DType::f32})),
         error(memory.make("error", {{form.rows, form.block}, DType::f32})),
         loss(memory.make("loss", {{form.rows}, DType::f64})) {
-    if (form.trellis) {
-      rate = memory.make("rate", {{form.cols, form.levels + 1}, DType::f32});
-      std::fill_n(rate.as<float>(), rate.numel(), 0.0F);
-    }
     Tape tape;
     for (int64_t begin = 0; begin < form.cols; begin += form.block)
-      tape.call(GptqBlock{.begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels},
+      tape.call(GptqBlock{.begin = begin,
+                          .end = std::min(begin + form.block, form.cols),
+                          .levels = form.levels,
+                          .trellis = form.trellis},
                 {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
-                 tape.input("loss", loss), rate ? tape.input("rate", rate) : Var{}});
+                 tape.input("loss", loss)});
     session = executor.open(std::move(tape).finish());
   }
   Arena memory;
-  Tensor work, scale, error, loss, rate;
+  Tensor work, scale, error, loss;
   std::unique_ptr<Session> session;
 };
 

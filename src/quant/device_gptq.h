@@ -22,9 +22,6 @@ class DeviceGptq {
     int64_t rows, cols, block;
     int32_t levels;
     bool trellis;  // else rounded one by one
-    // No level costs more than another. What bits cost would pull all weights towards zero, by 2 to 6 % at three bits, in every
-    // layer alike, for 2 % less of the expected damage.
-    size_t rate_count() const { return trellis ? static_cast<size_t>(cols) * (static_cast<size_t>(levels) + 1) : 0; }
     auto operator<=>(const Form&) const = default;
   };
   struct Memory {

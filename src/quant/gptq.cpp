@@ -74,14 +74,16 @@ struct GptqMemory {
 };
 
 void quantize_blocks(OpRunner& runner, const DeviceGptq::Form& form, const DeviceGptq::Memory& at, const GptqFactor& factor) {
-  std::vector<float> error(static_cast<size_t>(form.rows * form.block)), rates(form.rate_count(), 0.0F);
+  std::vector<float> error(static_cast<size_t>(form.rows * form.block));
   const auto upper = make_view(const_cast<float*>(factor.upper.data()), {{form.cols, form.cols}, DType::f32});  // only read
   for (int64_t begin = 0; begin < form.cols; begin += form.block)
-    runner.run(GptqBlock{.begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels},
+    runner.run(GptqBlock{.begin = begin,
+                         .end = std::min(begin + form.block, form.cols),
+                         .levels = form.levels,
+                         .trellis = form.trellis},
                {make_view(at.work.data(), {{form.rows, form.cols}, DType::f32}), upper,
                 make_view(at.steps.data(), {{form.rows}, DType::f32}), view(error, form.rows, form.block),
-                make_view(at.losses.data(), {{form.rows}, DType::f64}),
-                form.trellis ? view(rates, form.cols, form.levels + 1) : Tensor{}});
+                make_view(at.losses.data(), {{form.rows}, DType::f64})});
 }
 
 // One weight with several scales, below each other.

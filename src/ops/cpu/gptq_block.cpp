@@ -18,9 +18,8 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& call) {
                         .ld_error = call.in.error.cols(),
                         .loss = call.in.loss.as<double>(),
                         .count = count,
-                        .levels = static_cast<double>(op.levels),
-                        .rate = call.in.rate ? call.in.rate.as<float>() + op.begin * (op.levels + 1) : nullptr};
-  if (call.in.rate)
+                        .levels = static_cast<double>(op.levels)};
+  if (op.trellis)
     for_rows(*call.queue, (rows + kTrellisRows - 1) / kTrellisRows, kTaskElements, [&](RowRange range) {
       kernels().quant.gptq_trellis(panel, range.begin * kTrellisRows, std::min(range.end * kTrellisRows, rows));
     });

@@ -12,7 +12,6 @@ struct Panel {
   const float *factor, *scale;
   float* error;
   double* loss;
-  const float* rate;
 };
 
 // By a warp: row `row` gets q in column j; its error goes to the block's later columns. Returns e².
@@ -44,18 +43,11 @@ __global__ void round_block(Panel p) {
   if (lane_id() == 0) p.loss[row] += total;
 }
 
-// As cheapest() of ops/cpu/isa/quant.inl, without contraction so that ties fall alike.
-__device__ float cheapest(float x, int residue, int levels, const float* rate, int8_t& q) {
+// As in ops/cpu/isa/quant.inl: the nearest of the integers that are `residue` modulo 4.
+__device__ int nearest_level(float x, int residue, int levels) {
   const float most = static_cast<float>(levels), inside = fminf(fmaxf(x, -most), most);
-  int near = residue + 4 * static_cast<int>(rintf((inside - static_cast<float>(residue)) * 0.25f));
-  near += near > levels ? -4 : near < -levels ? 4 : 0;
-  int other = near > 0 ? near - 4 : near + 4;
-  if (abs(other) > levels) other = near;
-  const float apart = x - static_cast<float>(near), further = x - static_cast<float>(other);
-  const float cost = __fadd_rn(__fmul_rn(apart, apart), rate[abs(near)]);
-  const float second = __fadd_rn(__fmul_rn(further, further), rate[abs(other)]);
-  q = static_cast<int8_t>(second < cost ? other : near);
-  return fminf(second, cost);
+  const int near = residue + 4 * static_cast<int>(rintf((inside - static_cast<float>(residue)) * 0.25f));
+  return near + (near > levels ? -4 : near < -levels ? 4 : 0);
 }
 
 // A block of threads takes the rows from one start of the trellis to the next: of each column a thread a row finds what levels
@@ -78,8 +70,12 @@ __global__ void __launch_bounds__(kChainThreads) trellis_block(Panel p) {
       const double step = static_cast<double>(p.scale[first + thread]);
       const float x =
           step > 0 ? static_cast<float>(static_cast<double>(p.work[(first + thread) * p.columns + j]) / step) : 0.0f;
-      for (int residue = 0; residue < 4; ++residue)
-        cost[thread][residue] = cheapest(x, residue, levels, p.rate + j * (levels + 1), level[thread][residue]);
+      for (int residue = 0; residue < 4; ++residue) {
+        const int near = nearest_level(x, residue, levels);
+        const float apart = x - static_cast<float>(near);
+        cost[thread][residue] = apart * apart;
+        level[thread][residue] = static_cast<int8_t>(near);
+      }
     }
     __syncthreads();
     if (warp == 0) {
@@ -148,10 +144,9 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
                     pointer<float>(f.in.factor),
                     pointer<float>(f.in.scale),
                     pointer<float>(f.in.error),
-                    pointer<double>(f.in.loss),
-                    f.in.rate ? pointer<float>(f.in.rate) : nullptr};
+                    pointer<double>(f.in.loss)};
   const auto by_rows = static_cast<unsigned>((rows + kWarps - 1) / kWarps);
-  if (f.in.rate)
+  if (op.trellis)
     trellis_block<<<static_cast<unsigned>((rows + kTrellisRows - 1) / kTrellisRows), kChainThreads, 0, scratch.stream()>>>(
         panel);
   else

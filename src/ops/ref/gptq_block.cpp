@@ -13,31 +13,24 @@ struct Level {
   int q = 0;
 };
 
-// The cheapest q of those that are `residue` modulo 4: the nearest or the next towards zero.
-template <class Rate>
-Level cheapest(double x, int residue, int levels, const Rate& rate) {
-  int near = residue + 4 * static_cast<int>(std::nearbyint((std::clamp<double>(x, -levels, levels) - residue) / 4));
-  if (near > levels) near -= 4;
-  if (near < -levels) near += 4;
-  Level best;
-  for (const int q : {near, near > 0 ? near - 4 : near + 4}) {
-    if (std::abs(q) > levels) continue;
-    const double cost = (x - q) * (x - q) + rate(std::abs(q));
-    if (cost < best.cost) best = {cost, q};
-  }
-  return best;
+// The nearest q of those that are `residue` modulo 4.
+Level nearest(double x, int residue, int levels) {
+  int q = residue + 4 * static_cast<int>(std::nearbyint((std::clamp<double>(x, -levels, levels) - residue) / 4));
+  if (q > levels) q -= 4;
+  if (q < -levels) q += 4;
+  return {(x - q) * (x - q), q};
 }
 
 // q of rows from one start of the trellis to the next; x(i) is w/s.
-template <class X, class Rate>
-std::vector<int> best_path(int64_t rows, int levels, const X& x, const Rate& rate) {
+template <class X>
+std::vector<int> best_path(int64_t rows, int levels, const X& x) {
   std::vector<double> costs(kTrellisStates, INFINITY);
   costs[0] = 0;
   std::vector<std::vector<bool>> second_bit;
   std::vector<std::vector<Level>> by_residue;
   for (int64_t i = 0; i < rows; ++i) {
     std::vector<Level>& choices = by_residue.emplace_back();
-    for (int residue = 0; residue < 4; ++residue) choices.push_back(cheapest(x(i), residue, levels, rate));
+    for (int residue = 0; residue < 4; ++residue) choices.push_back(nearest(x(i), residue, levels));
     std::vector<double> next(kTrellisStates);
     std::vector<bool>& taken = second_bit.emplace_back(kTrellisStates);
     for (int state = 0; state < kTrellisStates; ++state) {
@@ -64,7 +57,7 @@ std::vector<int> best_path(int64_t rows, int levels, const X& x, const Rate& rat
 void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
   with_dtype(f.in.work, [&]<class T>() {
     const int64_t rows = f.in.work.rows(), columns = f.in.work.cols(), width = f.in.error.cols();
-    const Values<T> factor(f.in.factor), scale(f.in.scale), rate(f.in.rate);
+    const Values<T> factor(f.in.factor), scale(f.in.scale);
     T* work = f.in.work.as<T>();
     const double levels = op.levels;
     const auto take = [&](int64_t row, int64_t j, double q) {
@@ -82,13 +75,10 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
       for (int64_t first = 0; first < rows; first += kTrellisRows) {
         const int64_t count = std::min(kTrellisRows, rows - first);
         std::vector<int> path;
-        if (f.in.rate)
-          path = best_path(
-              count, op.levels, [&](int64_t i) { return scaled(first + i); },
-              [&](int level) { return rate[j * (op.levels + 1) + level]; });
+        if (op.trellis) path = best_path(count, op.levels, [&](int64_t i) { return scaled(first + i); });
         for (int64_t i = 0; i < count; ++i)
           take(first + i, j,
-               f.in.rate ? path[static_cast<size_t>(i)] : std::clamp(std::nearbyint(scaled(first + i)), -levels, levels));
+               op.trellis ? path[static_cast<size_t>(i)] : std::clamp(std::nearbyint(scaled(first + i)), -levels, levels));
       }
     }
     for (int64_t row = 0; row < rows; ++row) {

@@ -38,19 +38,12 @@ void gptq_rows(const GptqPanel& p, int64_t begin, int64_t end) {
 typedef float eight __attribute__((vector_size(32)));
 typedef int32_t eight_flags __attribute__((vector_size(32)));
 
-// What the cheapest q of those that are `residue` modulo 4 costs: the nearest or the next towards zero.
-FAIRWAY_INLINE float cheapest(float x, int residue, int levels, const float* rate, int8_t& q) {
+// The nearest of the integers that are `residue` modulo 4.
+FAIRWAY_INLINE int nearest_level(float x, int residue, int levels) {
   const float kRound = 12582912.0F, most = static_cast<float>(levels);  // 1.5·2^23, as above
   const float inside = x < -most ? -most : x > most ? most : x;
   int near = residue + 4 * static_cast<int>(((inside - static_cast<float>(residue)) * 0.25F + kRound) - kRound);
-  near += near > levels ? -4 : near < -levels ? 4 : 0;
-  int other = near > 0 ? near - 4 : near + 4;
-  if (other > levels || other < -levels) other = near;
-  const float apart = x - static_cast<float>(near), further = x - static_cast<float>(other);
-  const float cost = apart * apart + rate[near < 0 ? -near : near];
-  const float second = further * further + rate[other < 0 ? -other : other];
-  q = static_cast<int8_t>(second < cost ? other : near);
-  return second < cost ? second : cost;
+  return near + (near > levels ? -4 : near < -levels ? 4 : 0);
 }
 
 // The path down a column; states lie in four vectors.
@@ -60,14 +53,19 @@ struct Path {
 };
 static_assert(kTrellisStates == 32 && kTrellisInput == 4 && kTrellisFeedback == 18, "the shuffles below are of this trellis");
 
-FAIRWAY_INLINE void find_path(const float* x, int64_t rows, int levels, const float* rate, Path& path, int8_t* q) {
+FAIRWAY_INLINE void find_path(const float* x, int64_t rows, int levels, Path& path, int8_t* q) {
   const float kNever = 1e30F;
   eight m[4];
   for (eight& part : m) part = kNever - eight{};
   m[0][0] = 0;
   for (int64_t i = 0; i < rows; ++i) {
     float cost[4];
-    for (int residue = 0; residue < 4; ++residue) cost[residue] = cheapest(x[i], residue, levels, rate, path.level[i][residue]);
+    for (int residue = 0; residue < 4; ++residue) {
+      const int q_near = nearest_level(x[i], residue, levels);
+      const float apart = x[i] - static_cast<float>(q_near);
+      cost[residue] = apart * apart;
+      path.level[i][residue] = static_cast<int8_t>(q_near);
+    }
     eight next[4];
     auto* taken = reinterpret_cast<eight_flags*>(path.taken[i]);
 #pragma GCC unroll 2
@@ -106,7 +104,7 @@ void gptq_trellis(const GptqPanel& p, int64_t begin, int64_t end) {
         const double step = p.scale[first + i];
         x[i] = step > 0 ? static_cast<float>(p.work[(first + i) * p.ld_work + j] / step) : 0.0F;
       }
-      find_path(x, rows, levels, p.rate + j * (levels + 1), path, q);
+      find_path(x, rows, levels, path, q);
       for (int64_t i = 0; i < rows; ++i) p.loss[first + i] += take_level(p, first + i, j, p.scale[first + i], q[i]);
     }
   }

@@ -76,7 +76,6 @@ struct GptqPanel {
   double* loss;
   int64_t count;  // columns
   double levels;
-  const float* rate;  // (count, levels + 1), for a trellis
 };
 
 // C[m,n] -= A[m,k]·B[n,k]ᵀ in double.
