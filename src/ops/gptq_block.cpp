@@ -1,6 +1,5 @@
 #include "ops/gptq_block.h"
 
-#include "base/trellis.h"
 #include "ops/plan_rules.h"
 
 namespace fairway {
@@ -18,8 +17,17 @@ OpPlan GptqBlock::plan(const In& in) const {
   require_doubles(in.loss, rows, name, "loss");
   require(!trellis || (levels >= 3 && levels <= kTrellisLevel), name,
           "levels of a trellis must be 3 to " + std::to_string(kTrellisLevel));
+  OpPlan plan;
+  if (in.outputs) {
+    const int64_t side = in.outputs.dim(0);
+    require_square(in.outputs, side, name, "outputs");
+    require(side > 0 && rows % side == 0, name,
+            "outputs are of weights of " + std::to_string(side) + " rows, but there are " + std::to_string(rows));
+    plan.forward_workspace = static_cast<size_t>(rows / side) * column_bytes(side);
+  }
   const auto r = static_cast<double>(rows), block = static_cast<double>(end - begin);
-  return {.flops = r * block * (block + 2 * static_cast<double>(columns - end))};
+  plan.flops = r * block * (block + 2 * static_cast<double>(columns - end));
+  return plan;
 }
 
 }  // namespace fairway

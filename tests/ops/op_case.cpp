@@ -48,6 +48,12 @@ std::vector<double> content_of(const Slot& slot, uint64_t seed) {
       case Content::absent: break;
       case Content::uniform:
       case Content::shares: values[i] = static_cast<float>(slot.low + (slot.high - slot.low) * random.next()); break;
+      case Content::factor: {
+        const int64_t side = slot.shape.last(), apart = at % side - at / side;
+        const double value = slot.low + (slot.high - slot.low) * random.next();
+        values[i] = apart < 0 ? 0 : static_cast<float>(apart == 0 ? value : 2 * (value - slot.high * 0.75) / std::sqrt(side));
+        break;
+      }
       case Content::index: values[i] = std::floor(slot.low + (slot.high - slot.low) * random.next()); break;
       case Content::segments:
         if (static_cast<double>(at) >= slot.low && random.next() * slot.high < 1) start = at;

@@ -9,7 +9,7 @@
 
 namespace fairway::ops_test {
 
-enum class Content : uint8_t { absent, uniform, shares, index, segments, rope, scalars };
+enum class Content : uint8_t { absent, uniform, shares, factor, index, segments, rope, scalars };
 
 struct Slot {  // one input
   Content content = Content::absent;
@@ -26,6 +26,8 @@ inline Slot uniform_f64(Shape shape, double low, double high) { return {Content:
 inline Slot shares(int64_t rows, int64_t count) {
   return {Content::shares, {rows, count}, 0, 2.0 / static_cast<double>(count)};
 }
+// A triangle as GPTQ's are: its diagonal outweighs what stands beside it.
+inline Slot factor(int64_t side) { return {Content::factor, {side, side}, 0.5, 1.0}; }
 inline Slot indices(int64_t rows, int64_t limit, int64_t lowest = 0) {
   return {Content::index, {rows}, static_cast<double>(lowest), static_cast<double>(limit)};
 }

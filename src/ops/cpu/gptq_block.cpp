@@ -18,8 +18,16 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& call) {
                         .ld_error = call.in.error.cols(),
                         .loss = call.in.loss.as<double>(),
                         .count = count,
-                        .levels = static_cast<double>(op.levels)};
-  if (op.trellis)
+                        .levels = static_cast<double>(op.levels),
+                        .trellis = op.trellis,
+                        .outputs = call.in.outputs ? call.in.outputs.as<float>() : nullptr,
+                        .side = call.in.outputs ? call.in.outputs.dim(0) : 0};
+  if (panel.outputs != nullptr)
+    call.queue->pool().parallel_for(rows / panel.side, [&](int64_t weight) {
+      const auto own = static_cast<size_t>(weight) * GptqBlock::column_bytes(panel.side);
+      kernels().quant.gptq_two_sided(panel, weight * panel.side, reinterpret_cast<uint8_t*>(call.workspace.data) + own);
+    });
+  else if (op.trellis)
     for_rows(*call.queue, (rows + kTrellisRows - 1) / kTrellisRows, kTaskElements, [&](RowRange range) {
       kernels().quant.gptq_trellis(panel, range.begin * kTrellisRows, std::min(range.end * kTrellisRows, rows));
     });

@@ -12,6 +12,9 @@ struct Panel {
   const float *factor, *scale;
   float* error;
   double* loss;
+  const float* outputs;  // (side, side)
+  float* aims;           // (rows), of the column at work
+  int64_t side;
 };
 
 // By a warp: row `row` gets q in column j; its error goes to the block's later columns. Returns e².
@@ -116,6 +119,90 @@ __global__ void __launch_bounds__(kChainThreads) trellis_block(Panel p) {
   if (thread < rows) p.loss[first + thread] += losses[thread];
 }
 
+// What the rows of one weight aim at, from one start of the trellis to the next: by each state, before a row and after it.
+struct Survivors {
+  float aims[2][kTrellisStates][kTrellisRows + 1];  // the odd pitch lets a warp read all states of a row at once
+  int8_t level[kTrellisRows][kTrellisStates];
+  uint8_t before[kTrellisRows][kTrellisStates];
+  float error[kTrellisStates];  // d of the row at work
+  int8_t path[kTrellisRows];
+};
+
+// By a whole block. `first` is a row of the weight whose V and aims are given; a warp with a lane a state chooses, then a warp a
+// state brings the aims below up to date.
+__device__ void find_survivor(const float* aims, const float* steps, const float* outputs, int64_t side, int64_t first,
+                              int levels, Survivors& s) {
+  const int rows = static_cast<int>(side - first < kTrellisRows ? side - first : kTrellisRows);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  for (int l = lane; l < rows; l += 32) s.aims[0][warp][l] = aims[first + l];
+  float sum = lane == 0 ? 0.0f : 1e30f;
+  __syncthreads();
+  for (int i = 0; i < rows; ++i) {
+    const float* v = outputs + (first + i) * (side + 1);
+    const auto& now = s.aims[i % 2];
+    if (warp == 0) {
+      const float step = steps[first + i], aim = now[lane][i], x = step > 0 ? aim / step : 0.0f;
+      const int near = nearest_level(x, lane & 1, levels), near_second = nearest_level(x, (lane & 1) + 2, levels);
+      const float d = (aim - step * static_cast<float>(near)) / v[0];
+      const float d_second = (aim - step * static_cast<float>(near_second)) / v[0];
+      const int from = trellis_state_before(lane, false), from_second = trellis_state_before(lane, true);
+      const float without = __shfl_sync(~0U, sum + d * d, from);
+      const float with = __shfl_sync(~0U, sum + d_second * d_second, from_second);
+      const int q = __shfl_sync(~0U, near, from), q_second = __shfl_sync(~0U, near_second, from_second);
+      const float e = __shfl_sync(~0U, d, from), e_second = __shfl_sync(~0U, d_second, from_second);
+      const bool second = with < without;
+      sum = second ? with : without;
+      s.level[i][lane] = static_cast<int8_t>(second ? q_second : q);
+      s.before[i][lane] = static_cast<uint8_t>(second ? from_second : from);
+      s.error[lane] = second ? e_second : e;
+    }
+    __syncthreads();
+    const float* old = now[s.before[i][warp]];
+    for (int l = i + 1 + lane; l < rows; l += 32) s.aims[1 - i % 2][warp][l] = old[l] - s.error[warp] * v[l - i];
+    __syncthreads();
+  }
+  if (warp == 0) {
+    int best = lane;  // the lowest of equal ones
+    for (int apart = 16; apart > 0; apart /= 2) {
+      const float other = __shfl_xor_sync(~0U, sum, apart);
+      const int whose = __shfl_xor_sync(~0U, best, apart);
+      if (other < sum || (other == sum && whose < best)) sum = other, best = whose;
+    }
+    if (lane == 0)
+      for (int i = rows; i-- > 0; best = s.before[i][best]) s.path[i] = s.level[i][best];
+  }
+  __syncthreads();
+}
+
+// A block of threads takes a weight, column by column and down each row by row, since every row waits for those above it.
+__global__ void __launch_bounds__(kChainThreads) two_sided_block(Panel p) {
+  static_assert(kTrellisStates == 32 && kChainThreads == 32 * kTrellisStates);
+  __shared__ Survivors survivors;
+  const int64_t first = blockIdx.x * p.side;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, levels = p.op.levels;
+  float* aims = p.aims + first;
+  const float* steps = p.scale + first;
+  for (int64_t j = p.op.begin; j < p.op.end; ++j) {
+    for (int64_t i = thread; i < p.side; i += kChainThreads) aims[i] = p.work[(first + i) * p.columns + j];
+    __syncthreads();
+    for (int64_t i = 0; i < p.side; ++i) {
+      if (p.op.trellis && i % kTrellisRows == 0) find_survivor(aims, steps, p.outputs, p.side, i, levels, survivors);
+      const float step = steps[i], most = static_cast<float>(levels), *v = p.outputs + i * (p.side + 1);
+      const float q = p.op.trellis ? static_cast<float>(survivors.path[i % kTrellisRows])
+                      : step > 0   ? fminf(fmaxf(rintf(aims[i] / step), -most), most)
+                                   : 0.0f;
+      const float apart = aims[i] - step * q, d = apart / v[0];
+      for (int64_t l = i + 1 + thread; l < p.side; l += kChainThreads) aims[l] -= d * v[l - i];
+      if (warp == 0) {
+        take_level(p, first + i, j, static_cast<double>(q));
+        const double counted = static_cast<double>(apart) / static_cast<double>(p.factor[j * (p.columns + 1)]);
+        if (thread == 0) p.loss[first + i] += counted * counted;
+      }
+      __syncthreads();
+    }
+  }
+}
+
 // What the errors do to the columns after the block; a warp a row.
 __global__ void spread_errors(Panel p) {
   const int64_t row = warp_index();
@@ -144,9 +231,14 @@ void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
                     pointer<float>(f.in.factor),
                     pointer<float>(f.in.scale),
                     pointer<float>(f.in.error),
-                    pointer<double>(f.in.loss)};
+                    pointer<double>(f.in.loss),
+                    f.in.outputs ? pointer<float>(f.in.outputs) : nullptr,
+                    f.in.outputs ? scratch.take<float>(rows) : nullptr,
+                    f.in.outputs ? f.in.outputs.dim(0) : 0};
   const auto by_rows = static_cast<unsigned>((rows + kWarps - 1) / kWarps);
-  if (op.trellis)
+  if (f.in.outputs)
+    two_sided_block<<<static_cast<unsigned>(rows / panel.side), kChainThreads, 0, scratch.stream()>>>(panel);
+  else if (op.trellis)
     trellis_block<<<static_cast<unsigned>((rows + kTrellisRows - 1) / kTrellisRows), kChainThreads, 0, scratch.stream()>>>(
         panel);
   else

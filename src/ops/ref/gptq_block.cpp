@@ -1,4 +1,5 @@
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "base/trellis.h"
@@ -52,44 +53,122 @@ std::vector<int> best_path(int64_t rows, int levels, const X& x) {
   return path;
 }
 
+// The same where rows make up for each other: every state has aims of its own. step(i) and v(i, l) are of rows from the start.
+struct Survivor {
+  double cost = INFINITY;
+  std::vector<double> aims{};
+  std::vector<int> path{};
+};
+template <class Step, class V>
+std::vector<int> best_survivor(std::span<const double> aims, int levels, const Step& step, const V& v) {
+  std::vector<Survivor> now(kTrellisStates);
+  now[0] = {0, {aims.begin(), aims.end()}};
+  for (size_t i = 0; i < aims.size(); ++i) {
+    std::vector<Survivor> after(kTrellisStates);
+    for (int state = 0; state < kTrellisStates; ++state)
+      for (const bool second : {false, true}) {
+        const Survivor& from = now[static_cast<size_t>(trellis_state_before(state, second))];
+        if (from.cost == INFINITY) continue;
+        const double s = step(i);
+        const int q = nearest(s > 0 ? from.aims[i] / s : 0, state / (kTrellisStates / 2) + (second ? 2 : 0), levels).q;
+        const double d = (from.aims[i] - s * q) / v(i, i);
+        Survivor& into = after[static_cast<size_t>(state)];
+        if (!(from.cost + d * d < into.cost)) continue;
+        into = from;
+        into.cost += d * d;
+        into.path.push_back(q);
+        for (size_t l = i + 1; l < aims.size(); ++l) into.aims[l] -= d * v(i, l);
+      }
+    now = std::move(after);
+  }
+  return std::min_element(now.begin(), now.end(), [](const Survivor& a, const Survivor& b) { return a.cost < b.cost; })->path;
+}
+
+template <class T>
+class Block {
+ public:
+  Block(const GptqBlock& op, const GptqBlock::In& in)
+      : op_(op),
+        in_(in),
+        rows_(in.work.rows()),
+        columns_(in.work.cols()),
+        work_(in.work.as<T>()),
+        factor_(in.factor),
+        scale_(in.scale),
+        outputs_(in.outputs) {}
+
+  void one_sided(int64_t j) {
+    for (int64_t first = 0; first < rows_; first += kTrellisRows) {
+      const int64_t count = std::min(kTrellisRows, rows_ - first);
+      const auto x = [&](int64_t i) { return scale_[first + i] > 0 ? weight(first + i, j) / scale_[first + i] : 0.0; };
+      std::vector<int> path;
+      if (op_.trellis) path = best_path(count, op_.levels, x);
+      for (int64_t i = 0; i < count; ++i)
+        take(first + i, j, op_.trellis ? path[static_cast<size_t>(i)] : rounded(x(i)), weight(first + i, j));
+    }
+  }
+
+  void two_sided(int64_t j) {
+    const int64_t side = in_.outputs.dim(0);
+    for (int64_t first = 0; first < rows_; first += side) {
+      std::vector<double> aims;
+      for (int64_t i = 0; i < side; ++i) aims.push_back(weight(first + i, j));
+      std::vector<int> path;
+      for (int64_t i = 0; i < side; ++i) {
+        const std::span<double> below = std::span(aims).subspan(static_cast<size_t>(i));
+        const auto v = [&](size_t row, size_t l) {
+          return outputs_[(i + static_cast<int64_t>(row)) * side + i + static_cast<int64_t>(l)];
+        };
+        const double s = scale_[first + i];
+        if (op_.trellis && i % kTrellisRows == 0)
+          path = best_survivor(below.first(static_cast<size_t>(std::min(kTrellisRows, side - i))), op_.levels,
+                               [&](size_t row) { return scale_[first + i + static_cast<int64_t>(row)]; }, v);
+        const int q = op_.trellis ? path[static_cast<size_t>(i % kTrellisRows)] : s > 0 ? rounded(below[0] / s) : 0;
+        take(first + i, j, q, below[0]);
+        const double d = (below[0] - s * q) / v(0, 0);
+        for (size_t l = 1; l < below.size(); ++l) below[l] -= d * v(0, l);
+      }
+    }
+  }
+
+  // The block's errors, into the columns after it.
+  void spread() {
+    for (int64_t row = 0; row < rows_; ++row) {
+      const T* error = in_.error.as<T>() + row * in_.error.cols();
+      for (int64_t l = op_.end; l < columns_; ++l)
+        work_[row * columns_ + l] = static_cast<T>(weight(row, l) - sum(op_.end - op_.begin, [&](int64_t k) {
+                                                     return static_cast<double>(error[k]) * factor_[(op_.begin + k) * columns_ + l];
+                                                   }));
+    }
+  }
+
+ private:
+  double weight(int64_t row, int64_t j) const { return static_cast<double>(work_[row * columns_ + j]); }
+  int rounded(double x) const { return static_cast<int>(std::clamp<double>(std::nearbyint(x), -op_.levels, op_.levels)); }
+  void take(int64_t row, int64_t j, int q, double aim) {
+    const double e = (weight(row, j) - scale_[row] * q) / factor_[j * columns_ + j];
+    const double counted = (aim - scale_[row] * q) / factor_[j * columns_ + j];
+    T* w = work_ + row * columns_;
+    w[j] = static_cast<T>(q);
+    in_.error.as<T>()[row * in_.error.cols() + j - op_.begin] = static_cast<T>(e);
+    in_.loss.as<double>()[row] += counted * counted;
+    for (int64_t l = j + 1; l < op_.end; ++l) w[l] = static_cast<T>(weight(row, l) - e * factor_[j * columns_ + l]);
+  }
+
+  const GptqBlock& op_;
+  const GptqBlock::In& in_;
+  int64_t rows_, columns_;
+  T* work_;
+  Values<T> factor_, scale_, outputs_;
+};
+
 }  // namespace
 
 void forward(const GptqBlock& op, const Forward<GptqBlock>& f) {
   with_dtype(f.in.work, [&]<class T>() {
-    const int64_t rows = f.in.work.rows(), columns = f.in.work.cols(), width = f.in.error.cols();
-    const Values<T> factor(f.in.factor), scale(f.in.scale);
-    T* work = f.in.work.as<T>();
-    const double levels = op.levels;
-    const auto take = [&](int64_t row, int64_t j, double q) {
-      T* w = work + row * columns;
-      const double e = (static_cast<double>(w[j]) - scale[row] * q) / factor[j * columns + j];
-      w[j] = static_cast<T>(q);
-      f.in.error.as<T>()[row * width + j - op.begin] = static_cast<T>(e);
-      f.in.loss.as<double>()[row] += e * e;
-      for (int64_t l = j + 1; l < op.end; ++l) w[l] = static_cast<T>(static_cast<double>(w[l]) - e * factor[j * columns + l]);
-    };
-    for (int64_t j = op.begin; j < op.end; ++j) {
-      const auto scaled = [&](int64_t row) {
-        return scale[row] > 0 ? static_cast<double>(work[row * columns + j]) / scale[row] : 0.0;
-      };
-      for (int64_t first = 0; first < rows; first += kTrellisRows) {
-        const int64_t count = std::min(kTrellisRows, rows - first);
-        std::vector<int> path;
-        if (op.trellis) path = best_path(count, op.levels, [&](int64_t i) { return scaled(first + i); });
-        for (int64_t i = 0; i < count; ++i)
-          take(first + i, j,
-               op.trellis ? path[static_cast<size_t>(i)] : std::clamp(std::nearbyint(scaled(first + i)), -levels, levels));
-      }
-    }
-    for (int64_t row = 0; row < rows; ++row) {
-      const T* error = f.in.error.as<T>() + row * width;
-      for (int64_t l = op.end; l < columns; ++l) {
-        T& w = work[row * columns + l];
-        w = static_cast<T>(static_cast<double>(w) - sum(op.end - op.begin, [&](int64_t k) {
-                             return static_cast<double>(error[k]) * factor[(op.begin + k) * columns + l];
-                           }));
-      }
-    }
+    Block<T> block(op, f.in);
+    for (int64_t j = op.begin; j < op.end; ++j) f.in.outputs ? block.two_sided(j) : block.one_sided(j);
+    block.spread();
   });
 }
 

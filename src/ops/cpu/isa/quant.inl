@@ -38,11 +38,19 @@ void gptq_rows(const GptqPanel& p, int64_t begin, int64_t end) {
 typedef float eight __attribute__((vector_size(32)));
 typedef int32_t eight_flags __attribute__((vector_size(32)));
 
+// Of small numbers; halves to even.
+FAIRWAY_INLINE int nearest_integer(float x) {
+  const float kRound = 12582912.0F;  // 1.5·2^23, as above
+  return static_cast<int>((x + kRound) - kRound);
+}
+FAIRWAY_INLINE float at_most(float x, int levels) {
+  const auto most = static_cast<float>(levels);
+  return x < -most ? -most : x > most ? most : x;
+}
+
 // The nearest of the integers that are `residue` modulo 4.
 FAIRWAY_INLINE int nearest_level(float x, int residue, int levels) {
-  const float kRound = 12582912.0F, most = static_cast<float>(levels);  // 1.5·2^23, as above
-  const float inside = x < -most ? -most : x > most ? most : x;
-  int near = residue + 4 * static_cast<int>(((inside - static_cast<float>(residue)) * 0.25F + kRound) - kRound);
+  const int near = residue + 4 * nearest_integer((at_most(x, levels) - static_cast<float>(residue)) * 0.25F);
   return near + (near > levels ? -4 : near < -levels ? 4 : 0);
 }
 
@@ -106,6 +114,80 @@ void gptq_trellis(const GptqPanel& p, int64_t begin, int64_t end) {
       }
       find_path(x, rows, levels, path, q);
       for (int64_t i = 0; i < rows; ++i) p.loss[first + i] += take_level(p, first + i, j, p.scale[first + i], q[i]);
+    }
+  }
+}
+
+// to = from − d·v.
+FAIRWAY_INLINE void subtract_scaled(float* to, const float* from, float d, const float* v, int64_t count) {
+  for_columns(count, [&](int64_t c, auto t) {
+    using T = decltype(t);
+    store<T>(to + c, load<T>(from + c) - d * load<T>(v + c));
+  });
+}
+
+// The paths to all states of the trellis, each with what its rows still to come aim at.
+struct Survivors {
+  float aims[2][kTrellisStates][kTrellisRows];  // before a row, after it
+  int8_t level[kTrellisRows][kTrellisStates];
+  uint8_t before[kTrellisRows][kTrellisStates];
+};
+
+// Rows from one start of the trellis to the next; `aims` are those of the first state, `v` stands at their diagonal.
+FAIRWAY_INLINE void find_survivor(const float* aims, const float* steps, const float* v, int64_t ld_v, int64_t rows, int levels,
+                                  Survivors& s, int8_t* q) {
+  float sums[kTrellisStates];
+  for (int state = 0; state < kTrellisStates; ++state) {
+    sums[state] = state == 0 ? 0.0F : 1e30F;
+    for (int64_t i = 0; i < rows; ++i) s.aims[0][state][i] = aims[i];
+  }
+  for (int64_t i = 0; i < rows; ++i, v += ld_v + 1) {
+    const auto& now = s.aims[i % 2];
+    auto& after = s.aims[1 - i % 2];
+    const float step = steps[i], inverse = step > 0 ? 1 / step : 0.0F, divided = 1 / v[0];
+    float d[2][kTrellisStates], cost[2][kTrellisStates];
+    int near[2][kTrellisStates];
+    for (int state = 0; state < kTrellisStates; ++state)
+      for (int second = 0; second < 2; ++second) {
+        near[second][state] = nearest_level(now[state][i] * inverse, (state & 1) + 2 * second, levels);
+        d[second][state] = (now[state][i] - step * static_cast<float>(near[second][state])) * divided;
+        cost[second][state] = sums[state] + d[second][state] * d[second][state];
+      }
+    for (int state = 0; state < kTrellisStates; ++state) {
+      const int without = trellis_state_before(state, false), with = trellis_state_before(state, true);
+      const int second = cost[1][with] < cost[0][without] ? 1 : 0, from = second != 0 ? with : without;
+      sums[state] = cost[second][from];
+      s.level[i][state] = static_cast<int8_t>(near[second][from]);
+      s.before[i][state] = static_cast<uint8_t>(from);
+      subtract_scaled(after[state] + i + 1, now[from] + i + 1, d[second][from], v + 1, rows - i - 1);
+    }
+  }
+  int state = 0;
+  for (int other = 1; other < kTrellisStates; ++other)
+    if (sums[other] < sums[state]) state = other;
+  for (int64_t i = rows; i-- > 0; state = s.before[i][state]) q[i] = s.level[i][state];
+}
+
+void gptq_two_sided(const GptqPanel& p, int64_t first, uint8_t* memory) {
+  float* aims = reinterpret_cast<float*>(memory);
+  Survivors& survivors = *reinterpret_cast<Survivors*>(aims + p.side);
+  const float* steps = p.scale + first;
+  const int levels = static_cast<int>(p.levels);
+  int8_t path[kTrellisRows];
+  for (int64_t j = 0; j < p.count; ++j) {
+    for (int64_t i = 0; i < p.side; ++i) aims[i] = p.work[(first + i) * p.ld_work + j];
+    for (int64_t i = 0; i < p.side; ++i) {
+      const float* v = p.outputs + i * (p.side + 1);
+      if (p.trellis && i % kTrellisRows == 0)
+        find_survivor(aims + i, steps + i, v, p.side, min64(kTrellisRows, p.side - i), levels, survivors, path);
+      const int q = p.trellis       ? path[i % kTrellisRows]
+                    : steps[i] > 0 ? nearest_integer(at_most(aims[i] / steps[i], levels))
+                                   : 0;
+      const float apart = aims[i] - steps[i] * static_cast<float>(q);
+      const double counted = static_cast<double>(apart) / p.factor[j * (p.ld_factor + 1)];
+      take_level(p, first + i, j, steps[i], q);
+      p.loss[first + i] += counted * counted;
+      subtract_scaled(aims + i + 1, aims + i + 1, apart / v[0], v + 1, p.side - i - 1);
     }
   }
 }

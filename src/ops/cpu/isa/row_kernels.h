@@ -76,6 +76,9 @@ struct GptqPanel {
   double* loss;
   int64_t count;  // columns
   double levels;
+  bool trellis;
+  const float* outputs;  // (side, side); null: rows do not make up for each other
+  int64_t side;
 };
 
 // C[m,n] -= A[m,k]·B[n,k]ᵀ in double.
@@ -92,6 +95,8 @@ struct DoubleProduct {
 struct QuantKernels {
   void (*gptq_rows)(const GptqPanel&, int64_t begin, int64_t end) = nullptr;
   void (*gptq_trellis)(const GptqPanel&, int64_t begin, int64_t end) = nullptr;  // rows from one start of it to the next
+  // One weight, of `side` rows from the first on; memory: GptqBlock::column_bytes(side).
+  void (*gptq_two_sided)(const GptqPanel&, int64_t first, uint8_t* memory) = nullptr;
   void (*subtract_product)(const DoubleProduct&) = nullptr;
 };
 

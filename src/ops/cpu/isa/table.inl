@@ -50,7 +50,7 @@ constexpr KernelTable make_table(const char* name) {
   set_rows(t.op_rows);
   t.update = {update_adamw, update_blend, update_momentum, sum_squares, scaled_row};
   t.loss = {softcap_row, expectation_of_row, softcap_row_grad};
-  t.quant = {gptq_rows, gptq_trellis, subtract_product};
+  t.quant = {gptq_rows, gptq_trellis, gptq_two_sided, subtract_product};
   t.fma_burst = fma_burst;
   return t;
 }
