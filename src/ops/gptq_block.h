@@ -24,11 +24,11 @@ struct GptqBlock {
   bool trellis = false;
   template <class T>
   struct InOf {
-    T work;    // (R, C): the block's columns become the integers q, later ones receive the block's errors
-    T factor;  // (C, C), U
-    T scale;   // (R); a row whose scale is zero becomes zeros
-    T error;   // (R, at least end − begin), written: e
-    T loss;    // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
+    T work;     // (R, C): the block's columns become the integers q, later ones receive the block's errors
+    T factor;   // (C, C), U
+    T scale;    // (R); a row whose scale is zero becomes zeros
+    T error;    // (R, at least end − begin), written: e
+    T loss;     // f64 (R), added to: Σ e² over the block, whose sum over all blocks is the row's D·H·Dᵀ
     T outputs;  // (S, S), optional: V; weights of S rows lie below each other
   };
   using In = InOf<Tensor>;

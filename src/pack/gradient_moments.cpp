@@ -4,6 +4,7 @@
 
 #include "autograd/passes.h"
 #include "base/error.h"
+#include "pack/output_moments.h"
 #include "quant/tensor_plan.h"
 
 namespace fairway {
@@ -75,12 +76,6 @@ void add_products(OpRunner& runner, const float* values, const MatrixView& w, st
 
 bool has_no_point(const TensorPlan& plan) { return plan.role == QuantRole::table && plan.point.empty(); }
 
-Hessian symmetric(std::vector<double> lower, int64_t side) {
-  for (int64_t i = 0; i < side; ++i)
-    for (int64_t j = 0; j < i; ++j) lower[static_cast<size_t>(j * side + i)] = lower[static_cast<size_t>(i * side + j)];
-  return {side, std::move(lower)};
-}
-
 // A few sequences say little of a row that they seldom touch, so all rows are drawn towards their mean. Of 0.1 to 4, 0.4 lost
 // least on the demo at budgets from 350 to 450 KB, with 64 sequences less than with 16.
 TensorMoment moment_of(const std::vector<double>& rows) {
@@ -95,7 +90,8 @@ TensorMoment moment_of(const std::vector<double>& rows) {
 
 }  // namespace
 
-TensorMoments gradient_moments(const CalibrationModel& model, std::span<const int32_t> text, int64_t length) {
+TensorMoments gradient_moments(const CalibrationModel& model, std::span<const int32_t> text, int64_t length,
+                               const HessianStore* inputs) {
   const auto sequences = static_cast<int64_t>(text.size()) / (length + 1);
   FAIRWAY_ASSERT(length > 0 && sequences > 1, "moments need two sequences");
   SequenceGradient gradient(model, length);
@@ -106,6 +102,7 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
   for (const TensorPlan& plan : plans) each.emplace_back(static_cast<size_t>(plan.weight.rows));
   all = each;
   OpRunner runner(model.site);
+  OutputMoments outputs(model.site, plans, inputs);
   const auto place = [&](const TensorPlan& plan) { return plan.weight.data - values.as<float>(); };
   const auto over_plans = [&](auto&& body) {
     model.site.pool().parallel_for(static_cast<int64_t>(plans.size()), [&](int64_t i) { body(static_cast<size_t>(i)); });
@@ -126,6 +123,7 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
       for (int64_t k = 0; k < plans[i].weight.count(); ++k) into[k] += from[k];
     });
     for (size_t i = 0; i < plans.size(); ++i) {
+      outputs.add(i, grads.as<float>() + place(plans[i]));
       if (!has_no_point(plans[i])) continue;
       products[i].resize(static_cast<size_t>(plans[i].weight.cols * plans[i].weight.cols));
       add_products(runner, grads.as<float>() + place(plans[i]), plans[i].weight, products[i]);
@@ -140,11 +138,12 @@ TensorMoments gradient_moments(const CalibrationModel& model, std::span<const in
     for (size_t row = 0; row < each[i].size(); ++row)
       each[i][row] = std::max(0.0, (each[i][row] - all[i][row] / n) / (n - 1)) * static_cast<double>(length);
     TensorMoment& moment = out[plans[i].name()] = moment_of(each[i]);
+    if (moment.all > 0) moment.outputs = outputs.take(i, sum.data() + place(plans[i]), n);
     if (products[i].empty() || !(moment.all > 0)) continue;
     std::vector<double> mean(products[i].size());
     add_products(runner, sum.data() + place(plans[i]), plans[i].weight, mean);
     for (size_t k = 0; k < mean.size(); ++k) products[i][k] -= mean[k] / n;
-    moment.columns = symmetric(std::move(products[i]), plans[i].weight.cols);
+    moment.columns = symmetric(plans[i].weight.cols, std::move(products[i]));
   }
   return out;
 }

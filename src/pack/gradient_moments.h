@@ -9,10 +9,13 @@
 
 namespace fairway {
 
-inline constexpr int64_t kMomentSequences = 64, kMomentTokens = 256;  // of each, where rows are long enough
+inline constexpr int64_t kMomentTokens = 256;  // of a sequence, where rows are long enough
+// Sequences: steps by row lost no less with more of them; what rows say of each other takes twice as many.
+constexpr int64_t moment_sequences(const QuantRecipe& quant) { return quant.two_sided ? 128 : 64; }
 
-// text: sequences of length + 1 tokens, at least two of them; each token is predicted from those before it. Every rank does all
-// of it.
-TensorMoments gradient_moments(const CalibrationModel& model, std::span<const int32_t> text, int64_t length);
+// text: sequences of length + 1 tokens, at least two of them; each token is predicted from those before it. inputs: for moments
+// of the outputs (quant/output_factor.h); null: without them. Every rank does all of it.
+TensorMoments gradient_moments(const CalibrationModel& model, std::span<const int32_t> text, int64_t length,
+                               const HessianStore* inputs = nullptr);
 
 }  // namespace fairway

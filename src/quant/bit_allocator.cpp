@@ -20,6 +20,12 @@ constexpr int64_t kSampled = 4, kLeastSampled = 1 << 17;
 // not.
 constexpr std::array<double, 12> kMeasured{-5, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2.5};
 
+double mean_log2(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += std::log2(static_cast<double>(value));
+  return sum / static_cast<double>(values.size());
+}
+
 Recipe with_own_rules(Recipe recipe) {
   recipe.quant.scale = ScaleRule::sdclip;
   if (recipe.quant.rule == QuantRule::gptq_lite) recipe.quant.rule = QuantRule::rtn;
@@ -43,6 +49,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
   std::vector<Sample> samples;
   for (TensorPlan& plan : plans) {
     if (const auto moment = moments_.find(plan.name()); moment != moments_.end()) plan.dependence = moment->second.rows;
+    if (const OutputFactor* outputs = factors_.outputs(plan)) plan.dependence = outputs->counts;
     Entry& entry = entries_.emplace_back(Entry{.plan = plan});
     if (fixed(entry)) {
       kept.push_back(entries_.size() - 1);
@@ -53,7 +60,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
     const DividedWeight divided(plan.weight, row_classes(plan.dependence), factor ? factor->columns : std::vector<int8_t>{},
                                 runner_.pool());
     entry.largest = largest_magnitude(divided.view().all());
-    samples.emplace_back(entries_.size() - 1, plan);
+    samples.emplace_back(entries_.size() - 1, plan, factors_);
   }
   allow_trellis(true);
   quantize(kept);
@@ -61,7 +68,7 @@ BitAllocator::BitAllocator(const ParamStore& weights, const Recipe& recipe, cons
 }
 
 // Rows are rounded without the others, or with those of their band, so that some of them say what all would take and lose.
-BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), plan(whole) {
+BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole, FactorCache& factors) : entry(of), plan(whole) {
   const MatrixView w = whole.weight;
   const int64_t each = std::clamp<int64_t>(w.count() / kLeastSampled, 1, std::min(kSampled, w.rows));
   if (each == 1) return;
@@ -76,8 +83,14 @@ BitAllocator::Sample::Sample(size_t of, const TensorPlan& whole) : entry(of), pl
   }
   plan.weight = {weight.data(), static_cast<int64_t>(weight.size()) / w.cols, w.cols};
   plan.dependence = dependence;
+  plan.every = each;
   rows = static_cast<double>(w.rows) / static_cast<double>(plan.weight.rows);
   errors = all / here;
+  // Rows that make up for each other count less the more of them there are. Steps follow, so that each loses as the mean does.
+  if (const OutputFactor* outputs = factors.outputs(plan)) {
+    plan.dependence = outputs->counts;
+    errors = rows * std::exp2(mean_log2(whole.dependence) - mean_log2(outputs->counts));
+  }
 }
 
 // All options of a tensor together: a device has its factor then, and rounds them at once.

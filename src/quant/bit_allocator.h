@@ -59,7 +59,7 @@ class BitAllocator {
   };
   // Rows of a tensor that is measured.
   struct Sample {
-    Sample(size_t of, const TensorPlan& whole);
+    Sample(size_t of, const TensorPlan& whole, FactorCache& factors);
     size_t entry;
     TensorPlan plan;  // whose weight has those rows alone
     std::vector<float> weight, dependence;

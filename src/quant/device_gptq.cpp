@@ -53,22 +53,30 @@ bool DeviceGptq::factorize(std::span<const double> matrix, int64_t side, double 
 }
 
 struct DeviceGptq::Upper {
-  explicit Upper(int64_t cols)
-      : memory("GPTQ factor", places({{{cols, cols}, DType::f32}})),
-        factor(memory.make("factor", {{cols, cols}, DType::f32})) {}
+  explicit Upper(int64_t side)
+      : memory("GPTQ factor", places({{{side, side}, DType::f32}})),
+        factor(memory.make("factor", {{side, side}, DType::f32})) {}
   Arena memory;
   Tensor factor;
   uint64_t number = 0;  // of the one it holds; none has 0
 };
 
-DeviceGptq::Upper& DeviceGptq::upper_of(int64_t cols) {
-  std::shared_ptr<Upper>& place = uppers_[cols];
-  if (!place) place = std::make_shared<Upper>(cols);
+DeviceGptq::Upper& DeviceGptq::upper_of(Uppers& uppers, int64_t side) {
+  std::shared_ptr<Upper>& place = uppers[side];
+  if (!place) place = std::make_shared<Upper>(side);
   return *place;
 }
 
+void DeviceGptq::send(Uppers& uppers, int64_t side, const Factor& factor) {
+  Upper& place = upper_of(uppers, side);
+  if (place.number == factor.number) return;
+  fill(place.factor, factor.upper);
+  executor_->upload(place.factor);
+  place.number = factor.number;
+}
+
 struct DeviceGptq::Blocks {
-  Blocks(const Form& form, const Tensor& factor, Executor& executor)
+  Blocks(const Form& form, const Tensor& factor, const Tensor& outputs, Executor& executor)
       : memory("GPTQ", places({{{form.rows, form.cols}, DType::f32},
                                {{form.rows}, DType::f32},
                                {{form.rows, form.block}, DType::f32},
@@ -79,12 +87,11 @@ struct DeviceGptq::Blocks {
         loss(memory.make("loss", {{form.rows}, DType::f64})) {
     Tape tape;
     for (int64_t begin = 0; begin < form.cols; begin += form.block)
-      tape.call(GptqBlock{.begin = begin,
-                          .end = std::min(begin + form.block, form.cols),
-                          .levels = form.levels,
-                          .trellis = form.trellis},
-                {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
-                 tape.input("loss", loss)});
+      tape.call(
+          GptqBlock{
+              .begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels, .trellis = form.trellis},
+          {tape.input("work", work), tape.input("factor", factor), tape.input("scale", scale), tape.input("error", error),
+           tape.input("loss", loss), outputs ? tape.input("outputs", outputs) : Var{}});
     session = executor.open(std::move(tape).finish());
   }
   Arena memory;
@@ -94,7 +101,9 @@ struct DeviceGptq::Blocks {
 
 DeviceGptq::Blocks& DeviceGptq::blocks_of(const Form& form) {
   std::shared_ptr<Blocks>& blocks = quantizing_[form];
-  if (!blocks) blocks = std::make_shared<Blocks>(form, upper_of(form.cols).factor, *executor_);
+  if (!blocks)
+    blocks = std::make_shared<Blocks>(form, upper_of(inputs_, form.cols).factor,
+                                      form.outputs > 0 ? upper_of(outputs_, form.outputs).factor : Tensor{}, *executor_);
   return *blocks;
 }
 
@@ -106,13 +115,9 @@ DeviceGptq::Memory DeviceGptq::memory(const Form& form) {
           {blocks.loss.as<double>(), rows}};
 }
 
-void DeviceGptq::quantize(const Form& form, std::span<const float> upper, uint64_t number) {
-  Upper& factor = upper_of(form.cols);
-  if (factor.number != number) {
-    fill(factor.factor, upper);
-    executor_->upload(factor.factor);
-    factor.number = number;
-  }
+void DeviceGptq::quantize(const Form& form, const Factor& inputs, const Factor& outputs) {
+  send(inputs_, form.cols, inputs);
+  if (form.outputs > 0) send(outputs_, form.outputs, outputs);
   Blocks& blocks = blocks_of(form);
   for (const Tensor& input : {blocks.work, blocks.scale, blocks.loss}) executor_->upload(input);
   blocks.session->run();

@@ -21,7 +21,8 @@ class DeviceGptq {
   struct Form {
     int64_t rows, cols, block;
     int32_t levels;
-    bool trellis;  // else rounded one by one
+    bool trellis;     // else rounded one by one
+    int64_t outputs;  // rows of a weight that make up for each other; 0: they do not
     auto operator<=>(const Form&) const = default;
   };
   struct Memory {
@@ -30,18 +31,24 @@ class DeviceGptq {
     std::span<double> losses;  // (R): added to
   };
   Memory memory(const Form& form);  // to be filled before quantize() of the same form
-  // Every block of columns in turn. `upper` (C, C) is sent where the last one of as many columns had another number.
-  void quantize(const Form& form, std::span<const float> upper, uint64_t number);
+  struct Factor {
+    std::span<const float> upper;  // (side, side)
+    uint64_t number = 0;           // a factor is sent where the last one of its side had another
+  };
+  // Every block of columns in turn. Factors of the inputs and, where the form has them, of the outputs.
+  void quantize(const Form& form, const Factor& inputs, const Factor& outputs);
 
  private:
   struct Factoring;
   struct Upper;
   struct Blocks;
-  Upper& upper_of(int64_t cols);
+  using Uppers = std::map<int64_t, std::shared_ptr<Upper>>;  // by side
+  Upper& upper_of(Uppers& uppers, int64_t side);
+  void send(Uppers& uppers, int64_t side, const Factor& factor);
   Blocks& blocks_of(const Form& form);
   Executor* executor_;
   std::map<int64_t, std::shared_ptr<Factoring>> factoring_;  // by side
-  std::map<int64_t, std::shared_ptr<Upper>> uppers_;         // by columns
+  Uppers inputs_, outputs_;
   std::map<Form, std::shared_ptr<Blocks>> quantizing_;
 };
 

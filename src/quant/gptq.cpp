@@ -73,24 +73,27 @@ struct GptqMemory {
   }
 };
 
-void quantize_blocks(OpRunner& runner, const DeviceGptq::Form& form, const DeviceGptq::Memory& at, const GptqFactor& factor) {
+void quantize_blocks(OpRunner& runner, const DeviceGptq::Form& form, const DeviceGptq::Memory& at, const GptqFactor& factor,
+                     const OutputFactor* outputs) {
   std::vector<float> error(static_cast<size_t>(form.rows * form.block));
-  const auto upper = make_view(const_cast<float*>(factor.upper.data()), {{form.cols, form.cols}, DType::f32});  // only read
+  const auto square = [](const std::vector<float>& values, int64_t side) {  // only read
+    return make_view(const_cast<float*>(values.data()), {{side, side}, DType::f32});
+  };
   for (int64_t begin = 0; begin < form.cols; begin += form.block)
-    runner.run(GptqBlock{.begin = begin,
-                         .end = std::min(begin + form.block, form.cols),
-                         .levels = form.levels,
-                         .trellis = form.trellis},
-               {make_view(at.work.data(), {{form.rows, form.cols}, DType::f32}), upper,
-                make_view(at.steps.data(), {{form.rows}, DType::f32}), view(error, form.rows, form.block),
-                make_view(at.losses.data(), {{form.rows}, DType::f64})});
+    runner.run(
+        GptqBlock{
+            .begin = begin, .end = std::min(begin + form.block, form.cols), .levels = form.levels, .trellis = form.trellis},
+        {make_view(at.work.data(), {{form.rows, form.cols}, DType::f32}), square(factor.upper, form.cols),
+         make_view(at.steps.data(), {{form.rows}, DType::f32}), view(error, form.rows, form.block),
+         make_view(at.losses.data(), {{form.rows}, DType::f64}),
+         outputs != nullptr ? square(outputs->upper, outputs->side) : Tensor{}});
 }
 
 // One weight with several scales, below each other.
 class StackedGptq {
  public:
-  StackedGptq(OpRunner& runner, MatrixView w, const GptqFactor& factor)
-      : runner_(runner), w_(w), factor_(factor), original_(static_cast<size_t>(w.count())), factors_(cols(), 1.0F) {
+  StackedGptq(OpRunner& runner, MatrixView w, const Rounding& how, const GptqFactor& factor)
+      : runner_(runner), w_(w), how_(how), factor_(factor), original_(static_cast<size_t>(w.count())), factors_(cols(), 1.0F) {
     for (size_t j = 0; j < cols() && !factor.columns.empty(); ++j)
       factors_[j] = step_factor(factor.columns[static_cast<size_t>(factor.order[j])]);
     runner.pool().parallel_for(w.rows, [&](int64_t row) {
@@ -102,9 +105,14 @@ class StackedGptq {
     });
   }
 
-  void run(std::span<const HalfScales* const> scales, int32_t levels, bool trellis, std::vector<GptqResult>& results) {
-    const DeviceGptq::Form form{static_cast<int64_t>(scales.size()) * w_.rows, w_.cols, std::min(kGptqBlock, w_.cols), levels,
-                                trellis};
+  void run(std::span<const HalfScales* const> scales, std::vector<GptqResult>& results) {
+    const int32_t most = largest_level(how_.bits);
+    const DeviceGptq::Form form{.rows = static_cast<int64_t>(scales.size()) * w_.rows,
+                                .cols = w_.cols,
+                                .block = std::min(kGptqBlock, w_.cols),
+                                .levels = how_.trellis ? std::min(most, kTrellisLevel) : most,
+                                .trellis = how_.trellis,
+                                .outputs = how_.outputs != nullptr ? w_.rows : 0};
     const GptqMemory memory(runner_, form);
     runner_.pool().parallel_for(form.rows, [&](int64_t row) {
       const auto at = static_cast<size_t>(row), own = static_cast<size_t>(row % w_.rows);
@@ -113,9 +121,11 @@ class StackedGptq {
       memory.at.losses[at] = 0;
     });
     if (DeviceGptq* device = runner_.device_gptq())
-      device->quantize(form, factor_.upper, factor_.number);
+      device->quantize(
+          form, {factor_.upper, factor_.number},
+          how_.outputs != nullptr ? DeviceGptq::Factor{how_.outputs->upper, how_.outputs->number} : DeviceGptq::Factor{});
     else
-      quantize_blocks(runner_, form, memory.at, factor_);
+      quantize_blocks(runner_, form, memory.at, factor_, how_.outputs);
     const size_t first = results.size();
     for (size_t n = 0; n < scales.size(); ++n) {
       GptqResult& result = results.emplace_back();
@@ -126,28 +136,54 @@ class StackedGptq {
       take_row(memory.at, static_cast<size_t>(row), static_cast<size_t>(row % w_.rows),
                results[first + static_cast<size_t>(row / w_.rows)]);
     });
+    if (how_.outputs != nullptr)
+      runner_.pool().parallel_for(static_cast<int64_t>(scales.size()), [&](int64_t n) {
+        undamp(memory.at, static_cast<size_t>(n * w_.rows), results[first + static_cast<size_t>(n)]);
+      });
     for (size_t n = first; n < results.size(); ++n)
-      for (const double loss : results[n].row_losses) results[n].loss += loss;
+      for (size_t row = 0; row < results[n].row_losses.size(); ++row)
+        results[n].loss += results[n].row_losses[row] * (how_.outputs ? static_cast<double>(how_.outputs->counts[row]) : 1.0);
   }
 
  private:
   size_t cols() const { return static_cast<size_t>(w_.cols); }
+  // w − s·q, in the factor's order.
+  double delta(const DeviceGptq::Memory& at, size_t stacked, size_t row, size_t j) const {
+    const float q = at.work[stacked * cols() + j];
+    return static_cast<double>(factors_[j]) *
+           (static_cast<double>(original_[row * cols() + j]) - static_cast<double>(at.steps[stacked] * q));
+  }
   // With δ = e·U and H + a·I = (UᵀU)⁻¹, Σ e² is δ·(H + a·I)·δᵀ: the part that damping added is taken off again.
   void take_row(const DeviceGptq::Memory& at, size_t stacked, size_t row, GptqResult& result) const {
-    const float *work = at.work.data() + stacked * cols(), *original = original_.data() + row * cols();
     double squares = 0;
     for (size_t j = 0; j < cols(); ++j) {
-      const float q = work[j];
-      const double delta =
-          static_cast<double>(factors_[j]) * (static_cast<double>(original[j]) - static_cast<double>(at.steps[stacked] * q));
-      squares += delta * delta;
-      result.q[row * cols() + static_cast<size_t>(factor_.order[j])] = static_cast<int8_t>(q);
+      const double apart = delta(at, stacked, row, j);
+      squares += apart * apart;
+      result.q[row * cols() + static_cast<size_t>(factor_.order[j])] = static_cast<int8_t>(at.work[stacked * cols() + j]);
     }
     result.row_losses[row] = std::max(0.0, at.losses[stacked] - factor_.added * squares);
+  }
+  // The same with outputs, where Σ over a row is of what its aims were missed by: V⁻ᵀ·δ·V_ii.
+  void undamp(const DeviceGptq::Memory& at, size_t first, GptqResult& result) const {
+    const auto rows = static_cast<size_t>(w_.rows);
+    std::vector<float> missed(rows * cols());
+    for (size_t i = 0; i < rows; ++i) {
+      float* own = missed.data() + i * cols();
+      for (size_t j = 0; j < cols(); ++j) own[j] = static_cast<float>(delta(at, first + i, i, j));
+      for (size_t k = 0; k < i; ++k) {
+        const float v = how_.outputs->upper[k * rows + i] / how_.outputs->upper[k * rows + k];
+        const float* above = missed.data() + k * cols();
+        for (size_t j = 0; j < cols(); ++j) own[j] -= v * above[j];
+      }
+      double squares = 0;
+      for (size_t j = 0; j < cols(); ++j) squares += static_cast<double>(own[j]) * static_cast<double>(own[j]);
+      result.row_losses[i] = std::max(0.0, at.losses[first + i] - factor_.added * squares);
+    }
   }
 
   OpRunner& runner_;
   MatrixView w_;
+  const Rounding& how_;
   const GptqFactor& factor_;
   std::vector<float> original_, factors_;  // in the factor's order
 };
@@ -199,22 +235,22 @@ GptqFactor plain_factor(int64_t side) {
   return factor;
 }
 
-GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor, bool trellis) {
+GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, const Rounding& how, const GptqFactor& factor) {
   const HalfScales* const only = &scales;
-  return std::move(gptq(runner, w, std::span(&only, 1), bits, factor, trellis)[0]);
+  return std::move(gptq(runner, w, std::span(&only, 1), how, factor)[0]);
 }
 
-std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, int bits,
-                             const GptqFactor& factor, bool trellis) {
+std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, const Rounding& how,
+                             const GptqFactor& factor) {
   FAIRWAY_ASSERT(factor.usable() && factor.side == w.cols, "GPTQ needs the factor of this weight's inputs");
-  const int32_t levels = trellis ? std::min(largest_level(bits), kTrellisLevel) : largest_level(bits);
-  // A trellis begins anew every so many rows: below another weight it would begin elsewhere.
+  FAIRWAY_ASSERT(how.outputs == nullptr || how.outputs->side == w.rows, "GPTQ needs the factor of this weight's outputs");
+  // A trellis begins anew every so many rows: below another weight it would begin elsewhere, unless it knows where one ends.
   const auto fitting = static_cast<size_t>(std::max<int64_t>(1, kMostStacked / w.count()));
-  const size_t together = trellis && w.rows % kTrellisRows != 0 ? 1 : fitting;
-  StackedGptq stacked(runner, w, factor);
+  const size_t together = how.trellis && how.outputs == nullptr && w.rows % kTrellisRows != 0 ? 1 : fitting;
+  StackedGptq stacked(runner, w, how, factor);
   std::vector<GptqResult> results;
   for (size_t first = 0; first < scales.size(); first += together)
-    stacked.run(scales.subspan(first, std::min(together, scales.size() - first)), levels, trellis, results);
+    stacked.run(scales.subspan(first, std::min(together, scales.size() - first)), results);
   return results;
 }
 

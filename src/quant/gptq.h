@@ -4,6 +4,7 @@
 
 #include "quant/grid.h"
 #include "quant/hessians.h"
+#include "quant/output_factor.h"
 #include "quant/step_factors.h"
 
 namespace fairway {
@@ -34,17 +35,20 @@ uint64_t new_factor_number();  // that no factor of this process has
 
 struct GptqResult {
   std::vector<int8_t> q;  // (rows, cols)
-  double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q
-  std::vector<double> row_losses;
+  double loss = 0;        // tr(D·H·Dᵀ) with the Hessian as it was given, D = W − s·q; with outputs tr(G·D·H·Dᵀ)
+  std::vector<double> row_losses;  // that add up to it; with outputs once each is counted by its row's counts
 };
-// With the factor's steps by column; scales are those of weights divided by them. With a trellis scales are
-// half the steps. Levels are at most those of `bits`.
-GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, int bits, const GptqFactor& factor,
-                bool trellis = false);
+struct Rounding {
+  int bits;                               // levels are at most those of so many
+  bool trellis = false;                   // scales are half the steps then
+  const OutputFactor* outputs = nullptr;  // null: rows do not make up for each other
+};
+// With the factor's steps by column; scales are those of weights divided by them.
+GptqResult gptq(OpRunner& runner, MatrixView w, const HalfScales& scales, const Rounding& how, const GptqFactor& factor);
 // The same weight with each of these scales. No row depends on another but by a trellis, so that all of them are rounded at
 // once, which a device does in the time of one.
-std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, int bits,
-                             const GptqFactor& factor, bool trellis = false);
+std::vector<GptqResult> gptq(OpRunner& runner, MatrixView w, std::span<const HalfScales* const> scales, const Rounding& how,
+                             const GptqFactor& factor);
 GptqFactor plain_factor(int64_t side);  // of inputs that count alike and say nothing of each other
 
 // tr(D·H·Dᵀ) of any error, (rows, C).

@@ -24,6 +24,12 @@ std::string problem_of(const Hessian& hessian) {
 
 }  // namespace
 
+Hessian symmetric(int64_t side, std::vector<double> lower) {
+  for (int64_t i = 0; i < side; ++i)
+    for (int64_t j = 0; j < i; ++j) lower[static_cast<size_t>(j * side + i)] = lower[static_cast<size_t>(i * side + j)];
+  return {side, std::move(lower)};
+}
+
 double Hessian::trace() const {
   double sum = 0;
   for (int64_t i = 0; i < side; ++i) sum += at(i, i);

@@ -22,6 +22,8 @@ struct Hessian {
   bool operator==(const Hessian&) const = default;
 };
 
+Hessian symmetric(int64_t side, std::vector<double> lower);  // both triangles from the lower one
+
 // The observe point whose vectors are multiplied by this weight; empty when there is none (tables that are only looked up).
 std::string hessian_point(const ModelRecipe& model, ParamId bank, int64_t slice);
 

@@ -19,7 +19,7 @@ struct TensorReport {
   int bits = 16;
   std::string scale_rule;  // "sdclip 12.85", "percentile 0.9995", "half"
   double mean_square = 0;  // of W − dequantized
-  double loss = 0;         // tr(D·H·Dᵀ); 0 without a Hessian
+  double loss = 0;         // tr(D·H·Dᵀ), of outputs that make up for each other tr(G·D·H·Dᵀ); 0 without a Hessian
   double counted = 0;      // the same or, without a Hessian, the squares of D; rows as the loss depends on them
   double entropy = 16;     // of the integers, bits per weight
   bool weighted = false;   // there was a Hessian
@@ -43,6 +43,7 @@ class FactorCache {
               const TensorMoments* moments = nullptr);
   const Hessian* hessian(const TensorPlan& plan) const;  // null: absent
   const GptqFactor* factor(const TensorPlan& plan);      // null: no Hessian
+  const OutputFactor* outputs(const TensorPlan& plan);   // null: its outputs do not make up for each other
 
  private:
   OpRunner* runner_;
@@ -51,6 +52,7 @@ class FactorCache {
   Damping damping_;
   Steps steps_;
   std::map<std::string, GptqFactor> factors_;
+  std::map<std::pair<std::string, int64_t>, OutputFactor> outputs_;  // of a tensor, and of one row in so many of it
 };
 
 struct QuantizedPart {

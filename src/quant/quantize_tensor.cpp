@@ -77,6 +77,7 @@ struct Attempt {
   const GptqFactor* factor = nullptr;  // null: plain rounding
   bool by_hessian = false;
   std::span<const float> dependence{};  // of the loss on each row
+  const OutputFactor* outputs = nullptr;
   bool trellis = false;
 };
 
@@ -94,7 +95,7 @@ double counted(std::span<const double> rows, std::span<const float> dependence) 
 // Plain rounding, or a trellis without a Hessian.
 Rounded rounded_alone(const TensorPlan& plan, const Attempt& how, const HalfScales& scales, int bits) {
   Rounded rounded;
-  rounded.q = how.trellis ? gptq(how.runner, plan.weight, scales, bits, plain_factor(plan.weight.cols), true).q
+  rounded.q = how.trellis ? gptq(how.runner, plan.weight, scales, {bits, true}, plain_factor(plan.weight.cols)).q
                           : round_to_grid(plan.weight, scales, bits, how.runner.pool());
   if (how.hessian != nullptr) {
     const std::vector<float> error = error_of(plan.weight, rounded.q, scales, how.runner.pool());
@@ -108,7 +109,7 @@ std::vector<Rounded> round_all(const TensorPlan& plan, const Attempt& how, std::
                                int bits) {
   std::vector<Rounded> all(scales.size());
   std::vector<GptqResult> found;
-  if (how.factor != nullptr) found = gptq(how.runner, plan.weight, scales, bits, *how.factor, how.trellis);
+  if (how.factor != nullptr) found = gptq(how.runner, plan.weight, scales, {bits, how.trellis, how.outputs}, *how.factor);
   const std::vector<float> columns = how.factor != nullptr ? step_factors(how.factor->columns) : std::vector<float>{};
   for (size_t n = 0; n < scales.size(); ++n) {
     Rounded& rounded = all[n];
@@ -163,6 +164,14 @@ const GptqFactor* FactorCache::factor(const TensorPlan& plan) {
   return &at->second;
 }
 
+const OutputFactor* FactorCache::outputs(const TensorPlan& plan) {
+  const auto moment = moments_ != nullptr ? moments_->find(plan.name()) : TensorMoments::const_iterator{};
+  if (moments_ == nullptr || moment == moments_->end() || moment->second.outputs.side == 0) return nullptr;
+  const auto [at, fresh] = outputs_.try_emplace({plan.name(), plan.every});
+  if (fresh) at->second = factorize_outputs(*runner_, moment->second.outputs, plan.every);
+  return at->second.usable() ? &at->second : nullptr;
+}
+
 namespace {
 
 // How a tensor is rounded, whatever its grid; told in the report.
@@ -179,6 +188,7 @@ Attempt attempt_at(const TensorPlan& plan, const QuantRecipe& quant, OpRunner& r
       how.factor = nullptr;
     }
   }
+  if (how.factor != nullptr) how.outputs = factors.outputs(plan);
   how.by_hessian = quant.choice == ClipChoice::hessian && how.hessian != nullptr;
   report.weighted = how.hessian != nullptr;
   report.gptq = how.factor != nullptr;

@@ -17,6 +17,8 @@ struct TensorMoment {
   // Of tables and their projections, whose inputs nobody observes: second moments of their rows' gradients, which stand for H.
   // Empty elsewhere.
   Hessian columns;
+  // Of layers' matrices where outputs make up for each other (output_factor.h): G, up to a factor. Empty elsewhere.
+  Hessian outputs;
   bool operator==(const TensorMoment&) const = default;
 };
 using TensorMoments = std::map<std::string, TensorMoment, std::less<>>;  // by TensorPlan::name(); empty: not measured

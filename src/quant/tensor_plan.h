@@ -18,6 +18,7 @@ struct TensorPlan {
   MatrixView weight;
   std::string point;                    // whose Hessian weighs its error; empty: none
   std::span<const float> dependence{};  // of the loss on each row; empty: all alike
+  int64_t every = 1;                    // the weight has one row in so many of the tensor's: a sample
 
   std::string name() const { return tensor_name(bank, slice); }
   bool matrix() const { return is_layer_matrix(role); }

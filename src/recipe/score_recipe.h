@@ -115,6 +115,7 @@ struct QuantRecipe {
   double extra_damping = 0;
   PruneScore prune = PruneScore::none;
   bool trellis = true;
+  bool two_sided = false;
   QuantClipRecipe clip;
   QuantMixedRecipe mixed;
   LqerRecipe lqer;
@@ -146,6 +147,8 @@ struct QuantRecipe {
         "pack --as-published, over the budget: zero levels of +-1 in order of step, or of the increase of GPTQ's loss"_help);
     fields.key("trellis", self.trellis,
                "pack also tries tensors on a trellis, and keeps it where the measured divergence is less"_help);
+    fields.key("two_sided", self.two_sided,
+               "pack lets rounding errors make up for each other between a matrix's outputs too, as gradients tell"_help);
     fields.table("clip", self.clip, "SDClip's k by kind of tensor"_help);
     fields.table("mixed", self.mixed, "two widths, by the trace of the Hessian"_help);
     fields.table("lqer", self.lqer, "low-rank correction of the quantization error"_help);

@@ -67,18 +67,18 @@ CalibrationModel calibration_model(const CalibrationRequest& request, Machine& m
 
 int64_t moment_length(const Recipe& recipe) { return std::min(kMomentTokens, recipe.data.seq_len); }
 
-bool covers(const OwnText* text, int64_t length) {
-  return text != nullptr && text->length > length &&
-         static_cast<int64_t>(text->tokens.size()) >= kMomentSequences * text->length;
+bool covers(const OwnText* text, int64_t sequences, int64_t length) {
+  return text != nullptr && text->length > length && static_cast<int64_t>(text->tokens.size()) >= sequences * text->length;
 }
 
 // The first tokens of the rows of training batches.
 std::vector<int32_t> training_text(const Recipe& recipe, const data::ShardSet& shards, int64_t length) {
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
   std::vector<int32_t> text;
-  for (int64_t rows = 0; rows < kMomentSequences;) {
+  const int64_t sequences = moment_sequences(recipe.quant);
+  for (int64_t rows = 0; rows < sequences;) {
     const data::Batch& batch = loader.next();
-    for (int64_t r = 0; r < batch.tokens.dim(0) && rows < kMomentSequences; ++r, ++rows) {
+    for (int64_t r = 0; r < batch.tokens.dim(0) && rows < sequences; ++r, ++rows) {
       const int32_t* tokens = batch.tokens.as<int32_t>() + r * batch.tokens.cols();
       text.insert(text.end(), tokens, tokens + length);
       text.push_back(batch.targets.as<int32_t>()[r * batch.targets.cols() + length - 1]);
@@ -87,12 +87,16 @@ std::vector<int32_t> training_text(const Recipe& recipe, const data::ShardSet& s
   return text;
 }
 
-// The beginnings of rows that are there already, or rows made for it: of one seed they are the same.
+// The beginnings of rows that are there already, or rows made for it: of one seed they are the same. What rows of a matrix say
+// of each other wants text as the model predicts it, whose gradients add up to nothing from token to token.
 std::vector<int32_t> own_text(const CalibrationRequest& request, const CalibrationModel& model, int64_t length) {
-  const SelfCalibration own{.seed = static_cast<uint64_t>(request.source.recipe.train.seed)};
-  if (!covers(request.text, length)) return calibration_text(model, own, kMomentSequences, length + 1);
+  const QuantRecipe& quant = request.source.recipe.quant;
+  SelfCalibration own{.seed = static_cast<uint64_t>(request.source.recipe.train.seed)};
+  const int64_t sequences = moment_sequences(quant);
+  if (quant.two_sided) own.temperature = 1;
+  if (quant.two_sided || !covers(request.text, sequences, length)) return calibration_text(model, own, sequences, length + 1);
   std::vector<int32_t> text;
-  for (int64_t row = 0; row < kMomentSequences; ++row) {
+  for (int64_t row = 0; row < sequences; ++row) {
     const auto first = request.text->tokens.begin() + row * request.text->length;
     text.insert(text.end(), first, first + length + 1);
   }
@@ -106,10 +110,10 @@ TensorMoments make_moments(const CalibrationRequest& request, Machine& machine, 
   ProgressLine line(quiet);
   const CalibrationModel model = calibration_model(request, machine, comm, line);
   int64_t length = moment_length(recipe);
-  if (covers(request.text, length - 1)) length = std::min(length, request.text->length - 1);
+  if (covers(request.text, moment_sequences(recipe.quant), length - 1)) length = std::min(length, request.text->length - 1);
   const std::vector<int32_t> text =
       request.from == Calibration::train ? training_text(recipe, shards_of(request), length) : own_text(request, model, length);
-  TensorMoments moments = gradient_moments(model, text, length);
+  TensorMoments moments = gradient_moments(model, text, length, recipe.quant.two_sided ? request.hessians : nullptr);
   machine.laps.lap("gradients");
   return moments;
 }
@@ -183,12 +187,13 @@ double foresee_calibration(const Recipe& recipe, const ParamStore& weights, cons
     ends.clear();
   };
   data::Loader loader(shards, sampler_options(recipe), loader_options(recipe));
-  calibrate_train(model, loader, batches, problems, timed_batches);
+  const HessianStore hessians = calibrate_train(model, loader, batches, problems, timed_batches);
   const auto [first, end] = SharedHessians::part_of(comm, batches);
   foresee(end - first);  // of this rank
   const std::vector<int32_t> text = training_text(recipe, shards, length);
-  gradient_moments(model, std::span(text).first(static_cast<size_t>(timed_sequences * (length + 1))), length);
-  foresee(kMomentSequences);
+  gradient_moments(model, std::span(text).first(static_cast<size_t>(timed_sequences * (length + 1))), length,
+                   recipe.quant.two_sided ? &hessians : nullptr);
+  foresee(moment_sequences(recipe.quant));
   return kMargin * (seconds_now() - begun + rest);
 }
 

@@ -17,9 +17,10 @@ namespace fairway {
 struct CalibrationRequest {
   const WeightSource& source;
   Calibration from = Calibration::self;
-  std::filesystem::path data;     // of "train"; empty: RUN/data
-  SelfCalibration own{};          // of "self"; its seed is the recipe's
-  const OwnText* text = nullptr;  // what "self" has made already, of the same weights; null: nothing
+  std::filesystem::path data;              // of "train"; empty: RUN/data
+  SelfCalibration own{};                   // of "self"; its seed is the recipe's
+  const OwnText* text = nullptr;           // what "self" has made already, of the same weights; null: nothing
+  const HessianStore* hessians = nullptr;  // of the same weights, for moments of outputs where the recipe wants them
 };
 
 // Finished. Sentences about Hessians that cannot be used go to standard error. InputError when "online" finds no file in the

@@ -55,7 +55,8 @@ Packed pack_stage(const PackRequest& request, uint64_t code_bytes, const Compute
   const CalibrationRequest calibration{.source = source,
                                        .from = packed.calibration,
                                        .data = request.data,
-                                       .text = input.text.tokens.empty() ? nullptr : &input.text};
+                                       .text = input.text.tokens.empty() ? nullptr : &input.text,
+                                       .hessians = input.found()};
   double moment_seconds = 0;  // part of calibration: of training data they count as training
   const auto moments = [&] {
     const Stopwatch asked;

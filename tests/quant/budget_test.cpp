@@ -166,6 +166,37 @@ TEST(BitAllocator, GivesRowsStepsByWhatTheyCount) {
   }
 }
 
+// Errors of outputs that go together make up for each other: at equal bits less of what counts is lost, also where one row in
+// four of a large matrix was measured.
+TEST(BitAllocator, MakesUpForErrorsBetweenOutputs) {
+  for (const std::vector<std::string>& sizes : {std::vector<std::string>{}, {"model.dim=256", "model.mlp_hidden=1024"}}) {
+    SmallModel small(sizes);
+    small.recipe.quant.trellis = false;
+    TensorMoments moments;
+    const std::string chosen = "bank.up[1]";
+    for (const TensorPlan& plan : tensor_plans(small.weights, small.recipe)) moments[plan.name()] = {.all = 1};
+    const Hessian gradients = factor_model(small.recipe.model.mlp_hidden, 6, 20, 5);
+    OpRunner runner(small.queue);
+    const OutputFactor outputs = factorize_outputs(runner, gradients);
+    const auto lost = [&](bool known) {
+      moments[chosen].outputs = known ? gradients : Hessian{};
+      BitAllocator allocator(small.weights, small.recipe, &small.hessians, small.queue, single_process(), moments);
+      QuantReport report;
+      const double target = 0.5 * (allocator.least_bits() + allocator.most_bits());
+      const QuantizedModel model = allocator.at(target, report);
+      EXPECT_GE(estimated_bits(model), 0.995 * target);
+      for (size_t i = 0; i < model.tensors.size(); ++i) {
+        if (report.tensors[i].name != chosen) continue;
+        return report.tensors[i].loss * std::exp2(2 * report.tensors[i].entropy);
+      }
+      return 0.0;
+    };
+    const double both = lost(true), one = lost(false);  // of one side tr(D·H·Dᵀ), which is tr(G·D·H·Dᵀ) of errors by chance
+    EXPECT_GT(both, 0);
+    EXPECT_LT(both, 0.8 * one) << outputs.side << " rows";
+  }
+}
+
 // Of a table the moments of its rows' gradients say which errors cancel: at equal bits GPTQ loses less by them than rounding.
 TEST(BitAllocator, SpreadsErrorsOfTablesByTheirGradients) {
   SmallModel small;

@@ -37,7 +37,7 @@ TEST(Gptq, GivesTheVectorOfTheSpec) {
     const GptqFactor factor = factorize(runner, hessian, {});
     EXPECT_THAT(factor.order, ElementsAre(2, 0, 1, 3));
     for (size_t i = 0; i < upper.size(); ++i) EXPECT_NEAR(factor.upper[i], upper[i], 1e-6) << i;
-    const GptqResult result = gptq(runner, {w.data(), 2, 4}, scales, 3, factor);
+    const GptqResult result = gptq(runner, {w.data(), 2, 4}, scales, {3}, factor);
     EXPECT_THAT(result.q, ElementsAre(3, -1, 1, 1, 0, 3, -3, -1));
     EXPECT_NEAR(result.loss, .066725, 1e-6);
     const std::vector<int8_t> rounded = round_to_grid({w.data(), 2, 4}, scales, 3, runner.pool());
@@ -53,7 +53,7 @@ TEST(Gptq, WithAnIdentityHessianIsRounding) {  // (i)
   const Matrix w = gaussian(33, 200, 5);
   const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
   const GptqFactor factor = factorize(runner, diagonal(std::vector<double>(200, 1.0)), {});
-  EXPECT_EQ(gptq(runner, w.view(), scales, kBits, factor).q, round_to_grid(w.view(), scales, kBits, runner.pool()));
+  EXPECT_EQ(gptq(runner, w.view(), scales, {kBits}, factor).q, round_to_grid(w.view(), scales, kBits, runner.pool()));
 }
 
 TEST(Gptq, LosesLessTheMoreInputsAreCorrelated) {  // (iii)
@@ -67,7 +67,7 @@ TEST(Gptq, LosesLessTheMoreInputsAreCorrelated) {  // (iii)
   };
   for (const Inputs& in : {Inputs{8, 12, 0.1, 0.35}, Inputs{16, 3, 0.35, 0.65}, Inputs{48, 1, 0.7, 0.95}}) {
     const Hessian hessian = factor_model(64, in.factors, in.strength, 7);
-    const GptqResult result = gptq(runner, w.view(), scales, kBits, factorize(runner, hessian, {}));
+    const GptqResult result = gptq(runner, w.view(), scales, {kBits}, factorize(runner, hessian, {}));
     const double ratio = result.loss / rtn_loss(runner, w, scales, hessian);
     EXPECT_TRUE(ratio >= in.least && ratio <= in.most) << ratio << " with strength " << in.strength;
     const auto rounded = round_to_grid(w.view(), scales, kBits, runner.pool());
@@ -101,7 +101,7 @@ TEST(Gptq, StepsByColumnLoseLess) {
     QuantizedTensor t{
         .rows = w.rows, .cols = w.cols, .coding = TensorCoding::integer_rows, .bits = 8, .columns = factor.columns};
     t.scale = shared_step_scales(divided.view(), 0.1, {}, runner.pool());
-    GptqResult result = gptq(runner, w.view(), t.scale, t.bits, factor);
+    GptqResult result = gptq(runner, w.view(), t.scale, {t.bits}, factor);
     t.q = std::move(result.q);
     std::vector<float> error(w.values.size());
     dequantize(t, error);
@@ -129,12 +129,12 @@ TEST(Gptq, ATrellisLosesLess) {
   for (const double step : {0.03, 0.06, 0.1, 0.15}) {
     const HalfScales scales = shared_step_scales(w.view(), step, {}, runner.pool());
     const HalfScales halves = shared_step_scales(w.view(), step / 2, {}, runner.pool(), kTrellisLevel);
-    const GptqResult rounded = gptq(runner, w.view(), scales, 8, factor);
-    const GptqResult found = gptq(runner, w.view(), halves, 8, factor, true);
+    const GptqResult rounded = gptq(runner, w.view(), scales, {8}, factor);
+    const GptqResult found = gptq(runner, w.view(), halves, {8, true}, factor);
     const double bits = entropy_of(rounded.q) / count - entropy_of(found.q, true) / count;
     const double gain = bits + 0.5 * std::log2(rounded.loss / found.loss);
     EXPECT_TRUE(gain > 0.16 && gain < 0.32) << gain << " at step " << step;
-    EXPECT_EQ(gptq(by_one, w.view(), halves, 8, factor, true).q, found.q);
+    EXPECT_EQ(gptq(by_one, w.view(), halves, {8, true}, factor).q, found.q);
     const std::vector<float> error = error_of(w.view(), found.q, halves, runner.pool());
     EXPECT_NEAR(hessian_loss(runner, {error.data(), w.rows, w.cols}, hessian) / found.loss, 1, 1e-4);
     std::vector<int> states(64, 0);
@@ -166,7 +166,7 @@ TEST(Gptq, BitsDoNotDependOnThreadsAndRefAgrees) {
     const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
     const GptqFactor factor = factorize(runner, hessian, {});
     uppers.push_back(factor.upper);
-    results.push_back(gptq(runner, w.view(), scales, kBits, factor));
+    results.push_back(gptq(runner, w.view(), scales, {kBits}, factor));
   }
   EXPECT_EQ(uppers[0], uppers[1]);
   EXPECT_EQ(results[0].q, results[1].q);
@@ -193,10 +193,10 @@ TEST(Gptq, ManyScalesAtOnceAreEachAsAlone) {
     for (const HalfScales& one : scales) all.push_back(&one);
     for (const bool trellis : {false, true}) {
       for (OpRunner* runner : {&here, &there}) {
-        const std::vector<GptqResult> together = gptq(*runner, w.view(), all, 8, factor, trellis);
+        const std::vector<GptqResult> together = gptq(*runner, w.view(), all, {8, trellis}, factor);
         ASSERT_EQ(together.size(), scales.size());
         for (size_t n = 0; n < scales.size(); ++n) {
-          const GptqResult alone = gptq(here, w.view(), scales[n], 8, factor, trellis);
+          const GptqResult alone = gptq(here, w.view(), scales[n], {8, trellis}, factor);
           EXPECT_EQ(together[n].q, alone.q) << rows << (trellis ? " rows on a trellis" : " rows");
           EXPECT_EQ(together[n].row_losses, alone.row_losses);
           EXPECT_EQ(together[n].loss, alone.loss);
@@ -218,7 +218,8 @@ TEST(Gptq, ProgramsOfADeviceGiveTheSameBits) {
     const GptqFactor wanted = factorize(here, hessian, {}), factor = factorize(there, hessian, {});
     EXPECT_EQ(factor.upper, wanted.upper);
     for (const int bits : {kBits, 4}) {
-      const GptqResult result = gptq(there, w.view(), scales, bits, factor), want = gptq(here, w.view(), scales, bits, wanted);
+      const GptqResult result = gptq(there, w.view(), scales, {bits}, factor),
+                       want = gptq(here, w.view(), scales, {bits}, wanted);
       EXPECT_EQ(result.q, want.q);
       EXPECT_EQ(result.loss, want.loss);
     }
@@ -239,7 +240,7 @@ TEST(Gptq, DeadColumnsBecomeZeroAndCostNothing) {
   const GptqFactor factor = factorize(runner, hessian, {});
   ASSERT_TRUE(factor.usable());
   EXPECT_EQ(std::count(factor.dead.begin(), factor.dead.end(), 1), 3);
-  const GptqResult result = gptq(runner, w.view(), scales, kBits, factor);
+  const GptqResult result = gptq(runner, w.view(), scales, {kBits}, factor);
   for (size_t row = 0; row < 9; ++row)
     for (const size_t dead : {0UL, 17UL, 39UL}) EXPECT_EQ(result.q[row * 40 + dead], 0);
   EXPECT_LT(result.loss, rtn_loss(runner, w, scales, hessian));
@@ -273,7 +274,7 @@ TEST(Gptq, TakesOneRowAndOneColumn) {
     const Matrix w = gaussian(rows, cols, 12);
     const HalfScales scales = sdclip_scales(w.view(), kClip, kBits, runner.pool());
     const Hessian hessian = factor_model(cols, 2, 2, 13);
-    const GptqResult result = gptq(runner, w.view(), scales, kBits, factorize(runner, hessian, {}));
+    const GptqResult result = gptq(runner, w.view(), scales, {kBits}, factorize(runner, hessian, {}));
     EXPECT_EQ(result.q.size(), static_cast<size_t>(rows * cols));
     EXPECT_TRUE(std::isfinite(result.loss));
   }

@@ -128,8 +128,8 @@ struct Survivors {
   int8_t path[kTrellisRows];
 };
 
-// By a whole block. `first` is a row of the weight whose V and aims are given; a warp with a lane a state chooses, then a warp a
-// state brings the aims below up to date.
+// By a whole block. `first` is a row of the weight whose V and aims are given; a warp with a lane a state chooses, then a warp
+// a state brings the aims below up to date.
 __device__ void find_survivor(const float* aims, const float* steps, const float* outputs, int64_t side, int64_t first,
                               int levels, Survivors& s) {
   const int rows = static_cast<int>(side - first < kTrellisRows ? side - first : kTrellisRows);

@@ -121,8 +121,9 @@ class Block {
         };
         const double s = scale_[first + i];
         if (op_.trellis && i % kTrellisRows == 0)
-          path = best_survivor(below.first(static_cast<size_t>(std::min(kTrellisRows, side - i))), op_.levels,
-                               [&](size_t row) { return scale_[first + i + static_cast<int64_t>(row)]; }, v);
+          path = best_survivor(
+              below.first(static_cast<size_t>(std::min(kTrellisRows, side - i))), op_.levels,
+              [&](size_t row) { return scale_[first + i + static_cast<int64_t>(row)]; }, v);
         const int q = op_.trellis ? path[static_cast<size_t>(i % kTrellisRows)] : s > 0 ? rounded(below[0] / s) : 0;
         take(first + i, j, q, below[0]);
         const double d = (below[0] - s * q) / v(0, 0);
@@ -136,9 +137,10 @@ class Block {
     for (int64_t row = 0; row < rows_; ++row) {
       const T* error = in_.error.as<T>() + row * in_.error.cols();
       for (int64_t l = op_.end; l < columns_; ++l)
-        work_[row * columns_ + l] = static_cast<T>(weight(row, l) - sum(op_.end - op_.begin, [&](int64_t k) {
-                                                     return static_cast<double>(error[k]) * factor_[(op_.begin + k) * columns_ + l];
-                                                   }));
+        work_[row * columns_ + l] =
+            static_cast<T>(weight(row, l) - sum(op_.end - op_.begin, [&](int64_t k) {
+                             return static_cast<double>(error[k]) * factor_[(op_.begin + k) * columns_ + l];
+                           }));
     }
   }
 
