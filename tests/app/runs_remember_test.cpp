@@ -239,7 +239,7 @@ TEST_F(Remembers, AFailureBeforeTheFirstStepBlocksNoFolder) {
   const Args bad{"--seconds", "0.3",
                  "--set",     "quant.rule=gptq",
                  "--set",     "quant.calibration=train",
-                 "--set",     "quant.calibration_batches=256"};
+                 "--set",     "quant.calibration_batches=4096"};  // seconds on any machine
   const Outcome failed = run_program(train_smoke(scratch_ / "shards", run, bad));
   ASSERT_EQ(failed.status, 2) << failed.text();
   ASSERT_TRUE(fs::exists(run / "recipe.toml")) << failed.text();
