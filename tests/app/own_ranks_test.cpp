@@ -57,6 +57,8 @@ TEST_F(OwnRanks, ScoresAndArtifactsDoNotDependOnThem) {
   const std::string run = scratch_ / "straight", file = scratch_ / "m.fwy";
   for (const Args& command : {Args{"score", run, "--data", scratch_ / "data", "--mode", "sliding", "--stride", "16"},
                               Args{"pack", run, "--budget", "40000", "--tokens", "1024", "--out", file},
+                              Args{"pack", run, "--budget", "40000", "--tokens", "1024", "--set", "quant.rule=gptq", "--set",
+                                   "quant.two_sided=true", "--out", file},
                               Args{"quantize", run, "--set", "quant.rule=gptq", "--tokens", "1024", "--out", file}}) {
     std::string want;
     for (int count : {1, 2}) {

@@ -47,7 +47,8 @@ std::vector<int> best_path(int64_t rows, int levels, const X& x) {
   std::vector<int> path(static_cast<size_t>(rows));
   for (size_t i = path.size(); i-- > 0;) {
     const bool taken = second_bit[i][static_cast<size_t>(state)];
-    path[i] = by_residue[i][static_cast<size_t>(state / (kTrellisStates / 2) + (taken ? 2 : 0))].q;
+    const int residue = state / (kTrellisStates / 2) + (taken ? 2 : 0);
+    path[i] = by_residue[i][static_cast<size_t>(residue)].q;
     state = trellis_state_before(state, taken);
   }
   return path;
